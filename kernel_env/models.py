@@ -1,0 +1,303 @@
+"""Wire types: what an agent sends, what it gets back, and the closed list of verdicts.
+
+Everything here crosses the WebSocket as JSON. Fields carry their unit in their name. Nothing in this module decides
+anything, and it imports neither torch nor the server.
+"""
+
+from enum import StrEnum
+
+from openenv.core.env_server.types import Action, Observation, State
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+
+MAX_CODE_CHARS = 262_144
+"""Longest submission accepted, in characters. Far below the 16 MiB limit of the WebSocket."""
+
+
+class Language(StrEnum):
+    """Languages a submission can be written in. Which of them a server offers depends on its device."""
+
+    TRITON = "triton"
+    """Triton kernels. Compiled on a CUDA device; run by Triton's interpreter on the CPU device."""
+
+    CUDA = "cuda"
+    """CUDA C++ through `kernel_env.native` or `torch.utils.cpp_extension.load_inline`. CUDA devices only."""
+
+    CPP = "cpp"
+    """C++ through `kernel_env.native` or `torch.utils.cpp_extension.load_inline`. CPU device only."""
+
+
+class Split(StrEnum):
+    """Which part of the task set a task belongs to."""
+
+    TRAIN = "train"
+    EVAL = "eval"
+    RESERVED = "reserved"
+    """Neither trained nor evaluated on by default; reachable by its id."""
+
+
+class Precision(StrEnum):
+    """Precision contract of a task: sets both the tolerance and the peak rate of the roofline."""
+
+    IEEE = "ieee"
+    """fp32 arithmetic as written; TF32 and lower precisions are wrong."""
+
+    TF32 = "tf32"
+    """fp32 in and out, TF32 tensor cores allowed for products, fp32 accumulation."""
+
+    LOWP = "lowp"
+    """Inputs are fp16 or bf16; products in that type, fp32 accumulation."""
+
+
+class Stage(StrEnum):
+    """Stage of an evaluation, in order. The first stage that fails ends it."""
+
+    STATIC = "static"
+    COMPILE = "compile"
+    CORRECTNESS = "correctness"
+    TIMING = "timing"
+    DONE = "done"
+
+
+class Verdict(StrEnum):
+    """What became of a submission. A closed list; `busy` and `infra_error` are not the submission's fault."""
+
+    PASSED = "passed"
+    """Correct on every hidden input, and timed."""
+
+    REJECTED = "rejected"
+    """Not a usable submission: no Python, no `ModelNew`, or a construct that is never allowed."""
+
+    COMPILE_ERROR = "compile_error"
+    """Import, construction, compilation or the first call failed."""
+
+    RUNTIME_ERROR = "runtime_error"
+    """A call raised, or the process ended on its own."""
+
+    TIMEOUT = "timeout"
+    """A stage did not end within its time limit."""
+
+    OUT_OF_MEMORY = "out_of_memory"
+    """The submission used more host, device or scratch memory than it may."""
+
+    INCORRECT_STRUCTURE = "incorrect_structure"
+    """The output is not what the reference returns: wrong nesting, count or type."""
+
+    INCORRECT_SHAPE = "incorrect_shape"
+    INCORRECT_DTYPE = "incorrect_dtype"
+
+    INCORRECT_VALUE = "incorrect_value"
+    """Values differ from the reference by more than the tolerance."""
+
+    INCORRECT_ALIAS = "incorrect_alias"
+    """An output shares memory with an input, with another output, or is not freshly allocated by torch."""
+
+    INCORRECT_PARAMETERS = "incorrect_parameters"
+    """The parameters of `ModelNew` cannot be matched with those of the reference."""
+
+    INPUT_MODIFIED = "input_modified"
+    """The submission wrote to its inputs."""
+
+    NONDETERMINISTIC = "nondeterministic"
+    """Correct in some calls and wrong in others on inputs of the same kind."""
+
+    NO_KERNEL = "no_kernel"
+    """No kernel of the submission's own does the work."""
+
+    TIMING_REJECTED = "timing_rejected"
+    """Work ran outside the timed window, or calls were not independent of each other."""
+
+    ROOFLINE_VIOLATION = "roofline_violation"
+    """Correct, but faster than the device can be, twice. Pays no speed term."""
+
+    DEVICE_FAULT = "device_fault"
+    """The submission broke the device or its judge; a trusted kernel runs there fine."""
+
+    BUSY = "busy"
+    """Not evaluated within the step budget. No reward, the turn is kept: send the same code again."""
+
+    INFRA_ERROR = "infra_error"
+    """Our fault. No reward, the turn is kept."""
+
+
+UNSCORED = frozenset({Verdict.BUSY, Verdict.INFRA_ERROR})
+"""Verdicts that carry no reward and use up no turn."""
+
+
+class KernelAction(Action):
+    """One submission: a complete Python module that defines `ModelNew`."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True, populate_by_name=True)
+
+    code: str = Field(
+        ...,
+        max_length=MAX_CODE_CHARS,
+        validation_alias=AliasChoices("code", "message"),
+    )
+    """Source of the module. A reply with one fenced code block is accepted: the block is taken. Alias: `message`."""
+
+    language: str | None = Field(default=None, max_length=32)
+    """`triton`, `cuda` or `cpp`. Default: read off the code, else the language chosen at reset."""
+
+
+class KernelObservation(Observation):
+    """State of the episode after `reset()` or one `step()`. Fields that do not apply are null."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    episode_id: str | None = None
+    """Echo of the episode; compare it with your own to notice a reply that belongs to another request."""
+
+    turn: int = 0
+    """Turns used so far: 0 after reset, 1 after the first scored step."""
+
+    max_turns: int = 0
+    """Scored steps an episode has."""
+
+    task_id: str | None = None
+    level: int | None = None
+    """KernelBench level, 1 for single operators."""
+
+    language: str | None = None
+    """Language this submission was taken as; after reset the one the prompt asks for."""
+
+    seed: int | None = None
+    """Seed given to `reset()`. It selects the task; it has no influence on hidden inputs."""
+
+    problem: str = ""
+    """The task as text for a language model. Full after reset, empty after a step."""
+
+    prompt: str = ""
+    """Same text as `problem`, under the name some trainers read. After a step: the feedback."""
+
+    truncated: bool = False
+    """True when the episode ended because no turn is left and the last submission did not pass."""
+
+    stage: Stage | None = None
+    """Stage the evaluation reached; `done` when it passed."""
+
+    verdict: Verdict | None = None
+    feedback: str = ""
+    """What to change, for the agent. Bounded; holds no seed, host path or reference value."""
+
+    correct: bool | None = None
+    max_abs_err: float | None = None
+    """Largest absolute error over every compared output."""
+
+    speedup: float | None = None
+    """`t_ref_ms / t_new_ms`, both timed the same way. Null where timing means nothing (interpreted Triton)."""
+
+    t_ref_ms: float | None = None
+    """Time per call of the reference, milliseconds, in the timing mode of the submission."""
+
+    t_ref_eager_ms: float | None = None
+    """Time per call of the reference called from Python without a graph, milliseconds."""
+
+    t_new_ms: float | None = None
+    """Time per call of the submission, milliseconds, by the judge's clock."""
+
+    t_ci_low_ms: float | None = None
+    t_ci_high_ms: float | None = None
+    """Bounds of the 95 % interval of `t_new_ms`, with the spread of the hand-over included."""
+
+    t_min_ms: float | None = None
+    """Roofline: least time the device could need, milliseconds."""
+
+    bound: str | None = None
+    """Term that sets `t_min_ms`: `memory`, `compute` or `launch`."""
+
+    arithmetic_intensity: float | None = None
+    """FLOPs per byte of compulsory traffic."""
+
+    roofline_frac: float | None = None
+    """`t_min_ms / t_new_ms`."""
+
+    ref_roofline_frac: float | None = None
+    """`t_min_ms / t_ref_ms`."""
+
+    precision: Precision | None = None
+    """Precision contract the task is judged under."""
+
+    timing: str | None = None
+    """How calls were timed: `graph` (one CUDA graph), `eager` (a Python loop) or `interpreted` (not timed)."""
+
+    timed_calls: int | None = None
+    """Calls per timed repetition, each on inputs of its own."""
+
+    timed_repetitions: int | None = None
+
+    rubric_scores: dict[str, float] = Field(default_factory=dict)
+    """Score of every node of the rubric in this step."""
+
+    best_reward: float | None = None
+    """Best reward of the episode so far."""
+
+    reward_gain: float | None = None
+    """`best_reward` now minus before this step: sums to `best_reward`, for trainers that add up rewards."""
+
+    roofline_violation: bool = False
+    suspicious: bool = False
+    """Worth a human look: faster than the floor, or more than 50 times faster than the reference."""
+
+    cached: bool = False
+    """True when this exact code was evaluated before in the episode and its stored result is returned."""
+
+    device: str | None = None
+    """Name of the device, for instance `NVIDIA H200` or `cpu`."""
+
+    gpu_id: str | None = None
+    """Which device of the server: `cuda:0`, `cpu`."""
+
+    isolation: str | None = None
+    """`strong` when every layer of the sandbox is in force, else `weak`."""
+
+    queue_wait_s: float | None = None
+    """Seconds spent waiting for a device."""
+
+    eval_s: float | None = None
+    """Seconds the evaluation took, waiting excluded."""
+
+    phases: dict[str, float] = Field(default_factory=dict)
+    """Seconds per phase of the evaluation."""
+
+    infra_error: str | None = None
+    """Set when the verdict is `infra_error` or `busy`: what happened on our side."""
+
+
+class TurnRecord(BaseModel):
+    """One scored step of an episode."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True, extra="forbid")
+
+    turn: int
+    stage: Stage
+    verdict: Verdict
+    reward: float | None
+    speedup: float | None
+    roofline_frac: float | None
+    roofline_violation: bool
+    suspicious: bool
+    gpu_id: str | None
+    queue_wait_s: float | None
+    eval_s: float | None
+    code_sha: str
+    """SHA-256 of the submitted code, hexadecimal."""
+
+    phases: dict[str, float]
+
+
+class KernelState(State):
+    """State of the episode, for the trainer rather than the agent."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    task_id: str | None = None
+    level: int | None = None
+    split: Split | None = None
+    turn: int = 0
+    max_turns: int = 0
+    best_speedup: float | None = None
+    best_reward: float | None = None
+    dataset_size: int = 0
+    """Tasks a seed chooses from with the filters of the last reset."""
+
+    history: list[TurnRecord] = Field(default_factory=list)

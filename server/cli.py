@@ -1,0 +1,233 @@
+"""`kernel-env`: the command line. Serves, lists tasks, judges one file, examines the host. Trusted side.
+
+Exit codes: 0 done, whatever the verdict; 1 `doctor` found something refused; 2 the request cannot be served as it was
+made; 3 our own fault.
+"""
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import cyclopts
+from pydantic import ValidationError
+
+from kernel_env.models import UNSCORED, KernelAction, KernelObservation
+
+from .environment import KernelEnvironment
+from .errors import InvalidRequest, KernelEnvError
+from .runtime import Build, Runtime, build_evaluator
+from .settings import BadSetting, Settings, parse_devices
+from .tasks.registry import load_tasks
+from .tasks.task import Task
+
+logger = logging.getLogger(__name__)
+
+EXIT_REFUSED = 1
+EXIT_USAGE = 2
+EXIT_OUR_FAULT = 3
+
+app = cyclopts.App(name="kernel-env", help="An environment in which agents write GPU kernels.", version_flags=[])
+tasks_app = cyclopts.App(name="tasks", help="What there is to solve.")
+app.command(tasks_app)
+
+AsJson = Annotated[bool, cyclopts.Parameter(name="--json", negative=())]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point of the `kernel-env` program."""
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Exit code of one command line."""
+    try:
+        code = app(list(arguments), exit_on_error=False, print_error=True, result_action="return_value")
+    except cyclopts.CycloptsError:
+        return EXIT_USAGE  # it has printed what is wrong
+    except (BadSetting, InvalidRequest) as error:
+        _complain(str(error))
+        return EXIT_USAGE
+    except KernelEnvError as error:
+        _complain(str(error))
+        return EXIT_OUR_FAULT
+    except Exception:
+        logger.exception("command_failed")
+        return EXIT_OUR_FAULT
+    return code if isinstance(code, int) else 0
+
+
+@app.command
+def serve(*, host: str | None = None, port: int | None = None) -> None:
+    """Serve the environment until SIGTERM or Ctrl-C.
+
+    Args:
+        host: Address to listen on. Default: HOST, else 127.0.0.1.
+        port: TCP port to listen on. Default: PORT, else 8000.
+    """
+    Settings.from_environ(os.environ)  # a bad value is reported here in one line, not by a traceback at import
+    # OpenEnv's server takes five seconds to import, which the other commands need not wait for.
+    from . import app as application  # noqa: PLC0415
+
+    application.main(host, port)
+
+
+@tasks_app.command(name="list")
+def list_tasks(*, as_json: AsJson = False) -> None:
+    """List every task.
+
+    Args:
+        as_json: Print a JSON array instead of a table.
+    """
+    tasks = [_facts(task) for task in load_tasks(Settings.from_environ(os.environ).tasks_folder)]
+    if as_json:
+        _say(json.dumps(tasks))
+        return
+    width = max(len(str(task["task_id"])) for task in tasks)
+    for task in tasks:
+        _say(f"{task['task_id']:<{width}}  level {task['level']}  {task['split']:<8}  {task['precision']}")
+
+
+@tasks_app.command(name="show")
+def show_task(task_id: str, /) -> None:
+    """Print a task: what is known about it, then its source at the size for a GPU.
+
+    Args:
+        task_id: For instance `relu`, or `level1/19_ReLU`.
+    """
+    task = load_tasks(Settings.from_environ(os.environ).tasks_folder).get(task_id)
+    for name, value in _facts(task).items():
+        _say(f"# {name}: {value}")
+    _say(task.source.rstrip("\n"))
+
+
+@app.command
+def evaluate(
+    *, task: str, file: str, language: str | None = None, device: str | None = None, as_json: AsJson = False
+) -> int:
+    """Judge one submission, as a step of an episode would be judged.
+
+    Args:
+        task: Id of the task.
+        file: Python file that defines `ModelNew`; `-` reads standard input.
+        language: `triton`, `cuda` or `cpp`. Default: read off the code.
+        device: `cpu` or `cuda:N`. Default: KERNEL_ENV_DEVICES.
+        as_json: Print one JSON object, the observation with its reward.
+    """
+    settings = Settings.from_environ(os.environ)
+    if device is not None:
+        try:
+            settings = replace(settings, devices=parse_devices(device))
+        except ValueError as error:
+            raise InvalidRequest(f"--device: {error}") from error
+    action = _action(_read(file), language)
+    observation = judge_once(settings, task, action)
+    _say(json.dumps(_plain(observation)) if as_json else _summary(observation))
+    return EXIT_OUR_FAULT if observation.verdict in UNSCORED else 0
+
+
+@app.command
+def doctor(*, as_json: AsJson = False) -> int:
+    """Try every protection of the sandbox and every assumption about the host.
+
+    Args:
+        as_json: Print a JSON array instead of a table.
+    """
+    # Starts children to try things in; the other commands do without.
+    from .sandbox.doctor import run_checks  # noqa: PLC0415
+
+    checks = run_checks(Settings.from_environ(os.environ))
+    if as_json:
+        _say(json.dumps([asdict(check) for check in checks]))
+    else:
+        width = max((len(check.name) for check in checks), default=0)
+        for check in checks:
+            _say(f"{check.state:<8}  {check.name:<{width}}  {check.detail}")
+    return EXIT_REFUSED if any(check.state == "refused" for check in checks) else 0
+
+
+def judge_once(
+    settings: Settings, task_id: str, action: KernelAction, build: Build = build_evaluator
+) -> KernelObservation:
+    """Observation of a one-turn episode.
+
+    Raises:
+        InvalidRequest: Unknown task, or a language that the device does not offer.
+        EvaluatorError: No evaluator can be built.
+    """
+    load_tasks(settings.tasks_folder).get(task_id)  # before an evaluator is started for nothing
+    runtime = Runtime(settings, build, event_fd=None)
+    try:
+        _progress("starting the evaluator")
+        runtime.start()
+        environment = KernelEnvironment(runtime.services)
+        environment.reset(task_id=task_id, language=action.language, max_turns=1)
+        _progress(f"judging a submission to {task_id}")
+        return environment.step(action)
+    finally:
+        runtime.close()
+
+
+def _read(file: str) -> str:
+    """Text of a submission.
+
+    Raises:
+        InvalidRequest: No such file, or it is not UTF-8.
+    """
+    try:
+        return (sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()).decode("utf-8")
+    except OSError as error:
+        raise InvalidRequest(f"cannot read {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"{file} is not UTF-8: byte {error.start} cannot be decoded") from error
+
+
+def _action(code: str, language: str | None) -> KernelAction:
+    try:
+        return KernelAction(code=code, language=language)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        raise InvalidRequest(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}") from error
+
+
+def _facts(task: Task) -> dict[str, str | int]:
+    return {
+        "task_id": task.task_id,
+        "level": task.level,
+        "split": task.split.value,
+        "precision": task.precision.value,
+        "origin": task.origin,
+    }
+
+
+def _plain(observation: KernelObservation) -> dict[str, Any]:
+    return observation.model_dump(mode="json", exclude={"metadata"})
+
+
+def _summary(observation: KernelObservation) -> str:
+    """The observation for a person: what is set, the feedback last."""
+    shown = ("verdict", "reward", "speedup", "roofline_frac", "t_new_ms", "t_ref_ms", "t_min_ms", "timing", "device")
+    fields = _plain(observation)
+    lines = [f"{name}: {fields[name]}" for name in shown if fields[name] is not None]
+    return "\n".join([*lines, "", observation.feedback])
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+
+
+def _complain(text: str) -> None:
+    sys.stderr.write(f"kernel-env: {text}\n")
+
+
+def _progress(text: str) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"{text} ...\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""One candidate from its fork to the removal of its files, as the evaluator holds it. Trusted side; no torch.
+
+The source is written before the fork; the candidate imports it, which may run a compiler for minutes. That part needs no
+lease of the device. The judge then takes over the channel.
+"""
+
+import os
+import signal
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from kernel_env.models import Precision, Stage, Verdict
+
+from ..protocol import (
+    Channel,
+    ChannelClosed,
+    DeadlineExceeded,
+    MalformedReply,
+    Reply,
+    decode,
+    encode_command,
+)
+from ..sandbox.isolation import Isolation
+from ..sandbox.limits import Limits
+from ..sandbox.slots import Slot, SlotPool
+from ..sandbox.warden_wire import KillReason
+from ..verdicts import NOT_ITS_CHANNEL, verdict_of
+from . import feedback
+from .child_programs import Zygote
+
+SOURCE_NAME = "submission.py"
+
+KILL_TEXTS = {
+    KillReason.MEMORY: (Verdict.OUT_OF_MEMORY, "the submission used more host memory than it may"),
+    KillReason.SCRATCH: (Verdict.OUT_OF_MEMORY, "the submission wrote more files than it may"),
+    KillReason.LOG: (Verdict.RUNTIME_ERROR, "the submission printed more than it may"),
+    KillReason.PROCESSES: (Verdict.RUNTIME_ERROR, "the submission started more processes than it may"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A candidate's end, as a verdict."""
+
+    verdict: Verdict
+    stage: Stage
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateSpec:
+    """What a candidate is started with."""
+
+    code: str
+    entry: str
+    """Class to construct: `ModelNew`, or `Model` for the reference itself."""
+
+    precision: Precision
+    init: Sequence[object]
+    """Constructor arguments as the judge encoded them."""
+
+    compile_timeout_s: float
+    threads: int
+    visible_device: str
+    devices: tuple[str, ...]
+    limits: Limits
+    isolation: Isolation
+    shared_bytes: int
+    """Memory of the judge it will map."""
+
+
+class Candidate:
+    """A running candidate."""
+
+    def __init__(self, spec: CandidateSpec, slot: Slot, pool: SlotPool, zygote: Zygote) -> None:
+        """Write the source and fork.
+
+        Raises:
+            EvaluatorError: Warden or zygote is gone.
+        """
+        self._spec, self._slot, self._pool, self._zygote = spec, slot, pool, zygote
+        self.slot_index = slot.index
+        source = Path(slot.scratch) / SOURCE_NAME
+        source.write_text(spec.code, encoding="utf-8", newline="\n")
+        source.chmod(0o644)
+        if slot.uid is not None:
+            pool.watch(slot, spec.limits, shared_bytes=spec.shared_bytes)
+        ours, theirs = Channel.pair()
+        log_fd = os.open(slot.log, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            self.pid = zygote.spawn(
+                theirs.fileno(),
+                log_fd,
+                scratch=slot.scratch,
+                uid=slot.uid,
+                gid=slot.gid,
+                threads=spec.threads,
+                visible_device=spec.visible_device,
+                devices=list(spec.devices),
+                readable=[],
+                limits=asdict(spec.limits),
+                isolation=asdict(spec.isolation),
+            )
+        finally:
+            theirs.close()
+            os.close(log_fd)
+        self.channel = Channel(ours)
+        self.pidfd = os.pidfd_open(self.pid)
+        if slot.uid is None:
+            pool.watch(slot, spec.limits, root_pid=self.pid, shared_bytes=spec.shared_bytes)
+
+    def load(self) -> Failed | None:
+        """Import and construct. Returns what went wrong, if anything."""
+        path = str(Path(self._slot.scratch) / SOURCE_NAME)
+        command = encode_command(
+            "load",
+            path=path,
+            entry=self._spec.entry,
+            init=list(self._spec.init),
+            precision=self._spec.precision.value,
+        )
+        limit_s = self._spec.compile_timeout_s
+        try:
+            self.channel.send(command, timeout_s=limit_s)
+            packet = decode(self.channel.receive(limit_s))
+        except ChannelClosed:
+            return self.how_it_ended(Stage.COMPILE)
+        except DeadlineExceeded:
+            return Failed(Verdict.TIMEOUT, Stage.COMPILE, f"import and construction took more than {limit_s:.0f} s")
+        except MalformedReply:
+            return Failed(Verdict.RUNTIME_ERROR, Stage.COMPILE, NOT_ITS_CHANNEL)
+        if packet.kind is Reply.FAILED:
+            return Failed(verdict_of(packet.failure, Stage.COMPILE), Stage.COMPILE, packet.text)
+        if packet.kind is not Reply.LOADED:
+            return Failed(Verdict.RUNTIME_ERROR, Stage.COMPILE, NOT_ITS_CHANNEL)
+        return None
+
+    def how_it_ended(self, stage: Stage) -> Failed:
+        """Verdict for a process that is gone, from what its parent saw."""
+        code = None
+        for _ in range(20):
+            code = self._zygote.exit_code(self.pid)
+            if code is not None:
+                break
+            with suppress(ChannelClosed, DeadlineExceeded, MalformedReply):
+                self.channel.receive(0.05)
+        text = "the process closed its connection"
+        if code is not None and code < 0:
+            text = f"the process was ended by signal {_signal_name(-code)}"
+        elif code is not None:
+            text = f"the process ended by itself with exit status {code}"
+        verdict = Verdict.COMPILE_ERROR if stage is Stage.COMPILE else Verdict.RUNTIME_ERROR
+        return Failed(verdict, stage, text)
+
+    def log_tail(self) -> str:
+        """End of what it printed."""
+        with suppress(OSError), open(self._slot.log, "rb") as log:
+            log.seek(max(0, os.fstat(log.fileno()).st_size - 4 * feedback.MAX_LOG_CHARS))
+            return feedback.tail_of(log.read())
+        return ""
+
+    def close(self) -> KillReason | None:
+        """Kill all of it and remove its files; returns why the warden had killed it, if it had."""
+        self.channel.close()
+        if self.pidfd >= 0:
+            os.close(self.pidfd)
+            self.pidfd = -1
+        return self._pool.release(self._slot)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)

@@ -1,0 +1,70 @@
+"""Hidden inputs: which values a timed or checked call sees. Trusted; pure functions of an explicit seed.
+
+A task's own `get_inputs()` fixes shapes, types and structure. Inputs that are free (see `server.tasks.roles`) are then
+given values from a distribution drawn per call, so that a shortcut that holds for `torch.rand` alone does not hold.
+"""
+
+import random
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import torch
+
+SPIKE_SHARE = 1e-4
+"""Share of elements of a spiky input that are large."""
+
+SPIKE_FACTOR = 100.0
+
+
+class Distribution(StrEnum):
+    """Values of free inputs."""
+
+    AS_GIVEN = "as_given"
+    """What `get_inputs()` draws."""
+
+    NORMAL = "normal"
+    """Zero mean, standard deviation between 0.5 and 2."""
+
+    UNIFORM = "uniform"
+    """Between -a and a, a between 1 and 4."""
+
+    SPIKY = "spiky"
+    """Normal, with one element in ten thousand a hundred times larger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """One input set: everything needed to make the same values again."""
+
+    seed: int
+    distribution: Distribution
+
+
+def fresh_draw(allowed: Sequence[Distribution]) -> Draw:
+    """New draw from operating-system entropy.
+
+    The seed has 63 bits. It is folded to what torch's CPU generator uses, 32 bits, by the generator itself; two draws
+    are independent all the same, because a submission never sees either.
+    """
+    return Draw(secrets.randbits(63), secrets.choice(list(allowed)))
+
+
+def redistribute(tensor: torch.Tensor, draw: Draw, position: int) -> None:
+    """Overwrite a free input in place with values of the draw's distribution; `position` is its place in the call."""
+    if draw.distribution is Distribution.AS_GIVEN or tensor.numel() == 0:
+        return
+    own_seed = (draw.seed + 0x9E3779B97F4A7C15 * (position + 1)) % 2**63  # golden ratio: far apart for neighbours
+    generator = torch.Generator(device=tensor.device)
+    generator.manual_seed(own_seed)
+    scale = random.Random(own_seed).uniform(0.5, 2.0)
+    if draw.distribution is Distribution.UNIFORM:
+        tensor.uniform_(-2.0 * scale, 2.0 * scale, generator=generator)
+        return
+    tensor.normal_(0.0, scale, generator=generator)
+    if draw.distribution is Distribution.SPIKY:
+        spikes = max(1, int(tensor.numel() * SPIKE_SHARE))
+        where = torch.randint(tensor.numel(), (spikes,), generator=generator, device=tensor.device)
+        flat = tensor.view(-1)
+        flat[where] *= SPIKE_FACTOR

@@ -1,0 +1,427 @@
+"""One evaluation: first call, correctness on hidden inputs, timing over verified outputs.
+
+Trusted. The order of a repetition is what the trust rests on: stop the candidate, poison the outputs, write inputs nobody
+has seen, see that the device is idle, start the clock, let it continue; when it says "done" stop the clock and the
+candidate, see that the device is idle, and only then look at the outputs, twice, to see that they no longer change.
+"""
+
+import math
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from kernel_env.models import Stage, Verdict
+
+from ..protocol import Called, Plan, Region, Reply, encode_command
+from ..verdicts import NOT_ITS_CHANNEL
+from .compare import compare
+from .device import Device
+from .distributions import Draw, fresh_draw
+from .exchange import Exchange
+from .layouts import calls_share_memory, check_called
+from .peer import Peer, Stop
+from .reference import Reference, random_seed
+from .timing import Estimate, Samples, estimate
+
+TRIALS = 6
+"""Correctness trials; every distribution of the task comes up at least once."""
+
+LEAST_WHOLE_REPETITIONS = 4
+TIMING_BUDGET_S = 6.0
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How much is timed on a kind of device."""
+
+    target_s: float
+    """Least length of a repetition: the handoff then moves t by about a percent."""
+
+    most_calls: int
+    whole_repetitions: int
+    short_repetitions: int
+    """Of one call, and of half of the calls."""
+
+    cold_factor: float
+    """Inputs and outputs of all calls exceed the last cache by this factor, so that no call finds its inputs cached."""
+
+    slack_bytes: int
+    """What the allocator may waste per call."""
+
+
+SCHEDULES = {
+    # Handoff below half a millisecond; torch takes device memory in segments of 2 and 20 MiB.
+    "cuda": Schedule(0.020, 512, 10, 3, cold_factor=2.5, slack_bytes=44 << 20),
+    # Handoff about 60 us. Random numbers cost 30 ns each here, so few sets; the last cache may be larger than all of them.
+    "cpu": Schedule(0.005, 16, 6, 2, cold_factor=0.0, slack_bytes=1 << 16),
+}
+
+SLOTS_PER_PACKET = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Time limits in seconds."""
+
+    compile_s: float
+    run_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a correct evaluation yields."""
+
+    mode: str
+    estimate: Estimate
+    calls: int
+    repetitions: int
+    max_abs_err: float
+
+
+@dataclass(slots=True)
+class Phases:
+    """Seconds by phase."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Add the time of a block to phase `name`."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - start
+
+
+class Evaluation:
+    """The part of an evaluation that needs the device."""
+
+    def __init__(
+        self,
+        device: Device,
+        reference: Reference,
+        peer: Peer,
+        budget: Budget,
+        quiet: Callable[[bool], None],
+        phases: Phases,
+    ) -> None:
+        """Evaluate the candidate behind `peer`, already loaded.
+
+        Args:
+            quiet: Called with true before timing and with false after it, to stop everybody else on the device.
+        """
+        self._device, self._reference, self._peer, self._budget = device, reference, peer, budget
+        self._quiet, self._phases = quiet, phases
+        self._exchange = Exchange(device, reference)
+        self._schedule = SCHEDULES[device.kind]
+        self._calls: list[Called] = []
+        self._mode = "eager"
+        self._order: list[int] = []
+        self._max_abs_err = 0.0
+
+    def close(self) -> None:
+        """End the candidate, then give the memory back."""
+        self._peer.end()
+        self._exchange.close()
+
+    def first_call(self) -> float:
+        """Bind parameters, make the first calls in ordinary memory; returns seconds per call, roughly.
+
+        Raises:
+            Stop: With the verdict.
+        """
+        with self._phases.timed("bind"):
+            self._reference.perturb(random_seed())
+            fields = self._exchange.open_inputs(1, with_state=True)
+            draw = self._draw(0)
+            self._exchange.fill({0: draw})
+            self._device.synchronize()
+            self._bind(fields)
+        with self._phases.timed("first_call"):
+            called = self._call_once(self._budget.compile_s)
+        refused = check_called(called, self._reference.output_spec, must_be_routed=False)
+        if refused is not None:
+            raise Stop(refused.verdict, Stage.CORRECTNESS, refused.text)
+        self._allocated = called.allocated_bytes
+        self._peer.stage = Stage.CORRECTNESS
+        if not self._exchange.inputs_intact(0, self._exchange.private_inputs(0, draw)):
+            raise Stop(Verdict.INPUT_MODIFIED, Stage.CORRECTNESS, INPUT_MODIFIED_TEXT)
+        return self._rough_time()
+
+    def _rough_time(self) -> float:
+        best = math.inf
+        with self._phases.timed("estimate"):
+            for _ in range(3):
+                start = time.perf_counter()
+                self._call_once(self._budget.run_s)
+                best = min(best, time.perf_counter() - start)
+                if best > 1.0:
+                    break
+        return best
+
+    def _bind(self, fields: dict[str, object]) -> None:
+        slots = [
+            (s.name, s.is_parameter, list(s.shape), str(s.dtype).removeprefix("torch."), s.offset)
+            for s in self._reference.slots
+        ]
+        for start in range(0, len(slots), SLOTS_PER_PACKET):
+            self._peer.send(encode_command("parameters", slots=slots[start : start + SLOTS_PER_PACKET]))
+        assert self._exchange.inputs is not None
+        fds = [self._exchange.inputs.fd] if self._exchange.inputs.fd >= 0 else []
+        bound = self._peer.command("bind", Reply.BOUND, self._budget.run_s, fds, **fields)
+        names = [self._reference.slots[i].name for i in bound.missing if i < len(slots)]
+        if names:
+            shapes = {s.name: list(s.shape) for s in self._reference.slots}
+            wanted = ", ".join(f"{name} {shapes[name]}" for name in names[:8])
+            raise Stop(
+                Verdict.INCORRECT_PARAMETERS,
+                Stage.COMPILE,
+                f"ModelNew has no parameter for: {wanted}. Create parameters with the names and shapes of the reference.",
+            )
+
+    def _call_once(self, timeout_s: float) -> Called:
+        called = self._peer.command("call", Reply.CALLED, timeout_s, set=0).called
+        assert called is not None
+        return called
+
+    def prepare(self, rough_s: float, most_calls: int | None = None) -> None:
+        """Lay out K input sets and the block for outputs, and have the calls prepared.
+
+        Args:
+            most_calls: Upper bound on K, for a candidate whose time means nothing.
+        """
+        calls = self._choose_calls(rough_s, most_calls)
+        with self._phases.timed("prepare"):
+            fields = self._exchange.open_inputs(calls, with_state=False)
+            fields |= self._exchange.open_outputs(calls * self._bytes_per_call())
+            assert self._exchange.inputs is not None
+            assert self._exchange.outputs is not None
+            self._exchange.fill({i: self._draw(i) for i in range(calls)})
+            self._device.synchronize()
+            both = (self._exchange.inputs.fd, self._exchange.outputs.fd)
+            fds = both if both[0] >= 0 else ()
+            self._peer.command("attach", Reply.PREPARED, self._budget.run_s, fds, **fields)
+            order = list(range(calls))
+            secrets.SystemRandom().shuffle(order)
+            modes = ("graph", "eager") if self._device.kind == "cuda" else ("eager",)
+            self._order = self._prepare_modes(modes, order)
+
+    def _prepare_modes(self, modes: Sequence[str], order: list[int]) -> list[int]:
+        for mode in modes:
+            try:
+                packet = self._peer.command("prepare", Reply.PREPARED, self._budget.run_s, mode=mode, order=order)
+            except Stop as stop:
+                # A forward that synchronises or reads a value on the host cannot be captured; that is no fault.
+                if mode == modes[-1] or stop.verdict in {Verdict.TIMEOUT, Verdict.OUT_OF_MEMORY}:
+                    raise
+                continue
+            self._mode = mode
+            ready = max(1, min(packet.prepared, len(order)))
+            if mode == "graph":
+                self._calls = self._check_layouts(self._peer.describe(), order[:ready])
+            return order[:ready]
+        raise AssertionError("no mode")
+
+    def _choose_calls(self, rough_s: float, most_calls: int | None) -> int:
+        footprint = self._reference.input_bytes + self._reference.output_bytes
+        plan = self._schedule
+        cold = math.ceil(plan.cold_factor * self._device.last_level_cache_bytes() / max(footprint, 1))
+        wanted = max(2, math.ceil(plan.target_s / max(rough_s, 1e-7)), min(cold, 256))
+        if self._device.kind == "cuda":
+            # An eager call of a small kernel is mostly launch; in a graph it is up to ten times shorter.
+            wanted = max(wanted, math.ceil(plan.target_s / max(rough_s / 8, 1e-7))) if rough_s < 2e-4 else wanted
+        memory = int(0.45 * self._device.free_bytes() / (self._reference.set_bytes + self._bytes_per_call()))
+        if memory < 1:
+            raise MemoryError("not enough memory for one call")
+        wanted = min(wanted, plan.most_calls, memory)
+        return max(1, min(wanted, most_calls) if most_calls else wanted)
+
+    def _bytes_per_call(self) -> int:
+        slack = self._schedule.slack_bytes
+        claimed = min(self._allocated, 8 * (self._reference.output_bytes + self._reference.input_bytes) + slack)
+        return max(self._reference.output_bytes, claimed) + slack
+
+    def check(self, trials: int = TRIALS) -> None:
+        """Correctness trials: single calls on fresh inputs, every distribution at least once.
+
+        Raises:
+            Stop: With the verdict.
+        """
+        self._peer.stage = Stage.CORRECTNESS
+        kinds = list(self._reference.distributions)
+        with self._phases.timed("correctness"):
+            for number in range(max(trials, len(kinds))):
+                index = secrets.choice(self._order)
+                draw = replace(self._draw(index), distribution=kinds[number % len(kinds)])
+                self._repeat(Plan.SINGLE + index, [index], {index: draw})
+
+    def time(self, handoff_s: float | None) -> Measured:
+        """Timed repetitions, all outputs verified.
+
+        Raises:
+            Stop: With the verdict.
+        """
+        self._peer.stage = Stage.TIMING
+        with self._phases.timed("timing"):
+            self._quiet(True)
+            try:
+                samples, repetitions = self._sample()
+            finally:
+                self._quiet(False)
+        return Measured(self._mode, estimate(samples, handoff_s), samples.calls, repetitions, self._max_abs_err)
+
+    @property
+    def mode(self) -> str:
+        """How calls are run: `graph` or `eager`."""
+        return self._mode
+
+    def again_eagerly(self) -> Measured:
+        """Time the same calls from a Python loop. For the reference, whose plain eager time is reported beside it."""
+        order = self._order
+        self._order = self._prepare_modes(("eager",), order)
+        self._calls = []
+        return self.time(None)
+
+    def untimed(self, rough_s: float) -> Measured:
+        """Result for a candidate whose time means nothing, such as interpreted Triton."""
+        rough = Estimate(rough_s, rough_s, rough_s, 0.0)
+        return Measured("interpreted", rough, len(self._order), 0, self._max_abs_err)
+
+    def _sample(self) -> tuple[Samples, int]:
+        calls = len(self._order)
+        half = max(1, calls // 2)
+        walls: dict[Plan, list[float]] = {Plan.ALL: [], Plan.HALF: [], Plan.SINGLE: []}
+        self._repeat(Plan.ALL, self._order, {i: self._draw(i) for i in self._order})  # warm: page tables, clocks
+        plans = [Plan.ALL] * self._schedule.whole_repetitions + [Plan.SINGLE] * self._schedule.short_repetitions
+        if 1 < half < calls:
+            plans += [Plan.HALF] * self._schedule.short_repetitions
+        secrets.SystemRandom().shuffle(plans)
+        end = time.monotonic() + TIMING_BUDGET_S
+        for plan in plans:
+            enough = len(walls[Plan.ALL]) >= LEAST_WHOLE_REPETITIONS and bool(walls[Plan.SINGLE])
+            if enough and time.monotonic() > end:
+                break
+            if plan is Plan.SINGLE:
+                chosen = [secrets.choice(self._order)]
+                number = Plan.SINGLE + chosen[0]
+            else:
+                chosen, number = (self._order if plan is Plan.ALL else self._order[:half]), int(plan)
+            walls[plan].append(self._repeat(number, chosen, {i: self._draw(i) for i in chosen}))
+        samples = Samples(calls, half, tuple(walls[Plan.ALL]), tuple(walls[Plan.HALF]), tuple(walls[Plan.SINGLE]))
+        return samples, sum(len(w) for w in walls.values())
+
+    def _draw(self, index: int) -> Draw:
+        return fresh_draw(self._reference.distributions)
+
+    def _repeat(self, plan: int, chosen: list[int], draws: dict[int, Draw]) -> float:
+        """One repetition; wall seconds between "go" and "done".
+
+        Raises:
+            Stop: Anything was wrong.
+        """
+        peer, exchange = self._peer, self._exchange
+        peer.freeze()
+        exchange.poison(self._calls)
+        exchange.fill(draws)
+        others = [c for c in self._calls if c.call not in draws] if self._mode == "graph" else []
+        untouched = exchange.fingerprint(others)
+        self._device.synchronize()
+        self._require_idle("before a call began")
+        token = secrets.randbits(64)
+        start = time.perf_counter_ns()
+        peer.go(plan, token)
+        answer = peer.receive(Reply.DONE, self._budget.run_s).token
+        wall_s = (time.perf_counter_ns() - start) * 1e-9
+        peer.freeze()
+        if answer != token:
+            raise Stop(Verdict.RUNTIME_ERROR, peer.stage, NOT_ITS_CHANNEL)
+        self._require_idle('after "done"')
+        self._verify(chosen, draws, others, untouched)
+        peer.resume()
+        return wall_s
+
+    def _require_idle(self, when: str) -> None:
+        """Probe, and again: one slow probe may be a hiccup of the host."""
+        if not any(self._device.is_idle() for _ in range(3)):
+            raise Stop(Verdict.TIMING_REJECTED, self._peer.stage, f"work of the submission was running {when}")
+
+    def _verify(
+        self, chosen: list[int], draws: dict[int, Draw], others: list[Called], untouched: Sequence[int]
+    ) -> None:
+        exchange, stage = self._exchange, self._peer.stage
+        if self._mode == "graph":
+            calls = [c for c in self._calls if c.call in draws]
+            print_one = exchange.fingerprint(calls)
+        else:
+            print_one = exchange.fingerprint(None)
+            self._peer.resume()
+            calls = self._check_layouts(self._peer.describe(), chosen)
+            self._peer.freeze()
+            if exchange.fingerprint(None) != print_one:
+                raise Stop(Verdict.TIMING_REJECTED, stage, 'outputs were still written after "done"')
+            self._calls = calls
+        for called in calls:
+            self._verify_call(called, draws[called.call])
+        if self._mode == "graph":
+            if exchange.fingerprint(calls) != print_one:
+                raise Stop(Verdict.TIMING_REJECTED, stage, 'outputs were still written after "done"')
+            if exchange.fingerprint(others) != list(untouched):
+                text = "a call changed the output of another call; every call must stand alone"
+                raise Stop(Verdict.TIMING_REJECTED, stage, text)
+
+    def _verify_call(self, called: Called, draw: Draw) -> None:
+        stage = self._peer.stage
+        fresh = self._exchange.private_inputs(called.call, draw)
+        if not self._exchange.inputs_intact(called.call, fresh):
+            raise Stop(Verdict.INPUT_MODIFIED, stage, INPUT_MODIFIED_TEXT)
+        outputs = self._exchange.outputs_of(called)
+        if outputs is None:
+            raise Stop(Verdict.INCORRECT_ALIAS, stage, "an output does not lie in memory torch allocated for this call")
+        for number, (output, expected) in enumerate(zip(outputs, self._reference.expected(fresh), strict=True)):
+            result = compare(output, expected, self._reference.tolerance)
+            self._max_abs_err = max(self._max_abs_err, result.max_abs_err)
+            if not result.is_right:
+                raise self._wrong(number, len(outputs), result.mismatched, result.first_bad, result.max_abs_err)
+
+    def _wrong(self, number: int, count: int, mismatched: int, first: tuple[int, ...] | None, error: float) -> Stop:
+        where = f"output {number}: " if count > 1 else ""
+        share = f"{mismatched} elements differ from the reference by more than the tolerance"
+        at = f"; the first has index {list(first)}" if first is not None else ""
+        text = f"{where}{share}{at}; largest absolute error {error:.3g}."
+        finite = error if math.isfinite(error) else None
+        if self._peer.stage is Stage.TIMING:
+            text += (
+                " Earlier calls were right: a later call on fresh inputs was not. Every call must compute its own output"
+                " from its own inputs, for any values the prompt allows."
+            )
+            return Stop(Verdict.NONDETERMINISTIC, Stage.TIMING, text, finite)
+        if self._reference.slots:
+            text += (
+                " Parameters are loaded after construction: tensors derived from them in __init__ hold old values;"
+                " derive them in forward."
+            )
+        return Stop(Verdict.INCORRECT_VALUE, self._peer.stage, text, finite)
+
+    def _check_layouts(self, calls: list[Called], chosen: Sequence[int]) -> list[Called]:
+        stage = self._peer.stage
+        if sorted(c.call for c in calls) != sorted(chosen):
+            raise Stop(Verdict.RUNTIME_ERROR, stage, NOT_ITS_CHANNEL)
+        for called in calls:
+            refused = check_called(called, self._reference.output_spec, must_be_routed=True)
+            if refused is not None:
+                raise Stop(refused.verdict, stage, refused.text)
+            if any(t.region == Region.FOREIGN for t in called.tensors):
+                raise AssertionError("a routed output cannot be foreign")
+        if calls_share_memory(calls):
+            raise Stop(Verdict.INCORRECT_ALIAS, stage, SHARED_OUTPUT_TEXT)
+        return calls
+
+
+INPUT_MODIFIED_TEXT = "the inputs were written to; leave them as they are and write to a new tensor"
+SHARED_OUTPUT_TEXT = (
+    "outputs of different calls share memory; allocate a new output in every call "
+    "(torch.empty or similar), do not return a buffer kept between calls"
+)

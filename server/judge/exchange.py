@@ -1,0 +1,162 @@
+"""Lays the inputs, parameters and outputs of one evaluation out in exported memory, fills and poisons them, reads them back.
+
+Trusted. Inputs are written here and compared afterwards with a copy made anew from the seed; outputs are read from here.
+"""
+
+import secrets
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+
+from ..protocol import Called, Region
+from .compare import same_bits
+from .device import Arena, Device, round_up
+from .distributions import Draw
+from .layouts import byte_span, view_output
+from .reference import ALIGNMENT, Reference, TensorArgument, encode_argument
+
+PRIVATE_SHARE = 0.12
+"""Share of the free memory that private copies of the inputs may take; beyond it they are made twice."""
+
+FINGERPRINT_BLOCK = 1 << 24
+"""Eight-byte words weighed at once: 128 MiB of secret weights."""
+
+
+class Exchange:
+    """Memory shared with one candidate."""
+
+    def __init__(self, device: Device, reference: Reference) -> None:
+        """Nothing is allocated yet."""
+        self._device, self._reference = device, reference
+        self._arenas: list[Arena] = []
+        self.inputs: Arena | None = None
+        self.outputs: Arena | None = None
+        self._base = 0
+        self._stride = -(-reference.set_bytes // ALIGNMENT) * ALIGNMENT
+        self._weights: torch.Tensor | None = None
+        self._private: dict[int, list[object]] = {}
+        self._free_bytes = device.free_bytes()
+
+    def open_inputs(self, sets: int, with_state: bool) -> dict[str, Any]:
+        """New block for `sets` input sets, after the parameters if asked for; returns the fields of the command."""
+        self._base = -(-self._reference.state_bytes // ALIGNMENT) * ALIGNMENT if with_state else 0
+        self.inputs = self._allocate(self._base + sets * self._stride)
+        if with_state:
+            for slot, value in zip(self._reference.slots, self._reference.state_values(), strict=True):
+                self._window(self.inputs, slot.offset, slot.shape, slot.dtype).copy_(value)
+        arguments: list[dict[str, Any]] = []
+        for argument in self._reference.arguments:
+            if isinstance(argument, TensorArgument):
+                dtype = str(argument.dtype).removeprefix("torch.")
+                offset = self._base + argument.offset
+                arguments.append({"shape": list(argument.shape), "dtype": dtype, "offset": offset})
+            else:
+                arguments.append({"value": encode_argument(argument.value)})
+        block = {"handle": self.inputs.handle, "size": self.inputs.size}
+        return {"inputs": block, "sets": sets, "stride": self._stride, "arguments": arguments}
+
+    def open_outputs(self, size: int) -> dict[str, Any]:
+        """New block for outputs; returns the fields of the command."""
+        self.outputs = self._allocate(size)
+        return {"outputs": {"handle": self.outputs.handle, "size": self.outputs.size}}
+
+    def _allocate(self, size: int) -> Arena:
+        arena = self._device.allocate(round_up(size))
+        self._arenas.append(arena)
+        return arena
+
+    def _window(self, arena: Arena, offset: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        count = torch.Size(shape).numel() * dtype.itemsize
+        return arena.data[offset : offset + count].view(dtype).view(shape)
+
+    def _shared_inputs(self, index: int) -> list[torch.Tensor]:
+        assert self.inputs is not None
+        start = self._base + index * self._stride
+        return [
+            self._window(self.inputs, start + a.offset, a.shape, a.dtype)
+            for a in self._reference.arguments
+            if isinstance(a, TensorArgument)
+        ]
+
+    def fill(self, draws: dict[int, Draw]) -> None:
+        """Write the input sets, in an order of our choosing."""
+        order = list(draws)
+        secrets.SystemRandom().shuffle(order)
+        self._private = {}
+        keep = len(order) * self._stride <= PRIVATE_SHARE * self._free_bytes
+        for index in order:
+            arguments = self._reference.make_inputs(draws[index])
+            fresh = [x for x in arguments if isinstance(x, torch.Tensor)]
+            for shared, made in zip(self._shared_inputs(index), fresh, strict=True):
+                shared.copy_(made)
+            if keep:
+                self._private[index] = arguments
+
+    def private_inputs(self, index: int, draw: Draw) -> list[object]:
+        """Arguments of a call in memory that was never exported: kept from the fill, else made anew from the draw."""
+        kept = self._private.pop(index, None)
+        return self._reference.make_inputs(draw) if kept is None else kept
+
+    def inputs_intact(self, index: int, fresh: Sequence[object]) -> bool:
+        """Whether set `index` still holds what was written, `fresh` being a copy made anew."""
+        made = [x for x in fresh if isinstance(x, torch.Tensor)]
+        return all(same_bits(s, m) for s, m in zip(self._shared_inputs(index), made, strict=True))
+
+    def poison(self, calls: Iterable[Called]) -> None:
+        """Fill the memory of known outputs with random bits: what was not written stays visibly wrong."""
+        generator = torch.Generator(device=self._device.torch_device)
+        generator.manual_seed(secrets.randbits(63))
+        for called in calls:
+            for span in self._spans(called):
+                self._words(*span).random_(generator=generator)
+
+    def outputs_of(self, called: Called) -> list[torch.Tensor] | None:
+        """Tensors over our memory; None when one does not lie inside its block."""
+        tensors = []
+        for layout in called.tensors:
+            arena = self.inputs if layout.region == Region.INPUTS else self.outputs
+            assert arena is not None
+            view = view_output(arena, layout)
+            if view is None:
+                return None
+            tensors.append(view)
+        return tensors
+
+    def fingerprint(self, calls: Iterable[Called] | None) -> list[int]:
+        """Keyed, position-dependent sums of the output memory: of some calls, or of the whole block."""
+        assert self.outputs is not None
+        if calls is None:
+            spans = [(0, self.outputs.size)]
+        else:
+            spans = [span for called in calls for span in self._spans(called)]
+        return torch.stack([self._weigh(self._words(*span)) for span in spans]).tolist() if spans else []
+
+    def _spans(self, called: Called) -> list[tuple[int, int]]:
+        return [byte_span(t) for t in called.tensors if t.region == Region.OUTPUTS and 0 not in t.shape]
+
+    def _words(self, start: int, end: int) -> torch.Tensor:
+        """The span as eight-byte words, widened to whole words: allocations are at least 64 bytes apart."""
+        assert self.outputs is not None
+        return self.outputs.data[start // 8 * 8 : min(-(-end // 8) * 8, self.outputs.size)].view(torch.int64)
+
+    def _weigh(self, words: torch.Tensor) -> torch.Tensor:
+        if self._weights is None:
+            generator = torch.Generator(device=self._device.torch_device)
+            generator.manual_seed(secrets.randbits(63))
+            assert self.outputs is not None
+            count = min(FINGERPRINT_BLOCK, self.outputs.size // 8)
+            self._weights = torch.empty(count, dtype=torch.int64, device=self._device.torch_device)
+            self._weights.random_(generator=generator)
+        total = torch.zeros((), dtype=torch.int64, device=self._device.torch_device)
+        for number, chunk in enumerate(words.split(self._weights.numel())):
+            total = total * 31 + (chunk * self._weights[: chunk.numel()]).sum() + number
+        return total
+
+    def close(self) -> None:
+        """Give all memory back. The candidate must be gone."""
+        self.inputs = self.outputs = self._weights = None
+        self._private = {}
+        for arena in self._arenas:
+            self._device.free(arena)
+        self._arenas = []

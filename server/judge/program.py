@@ -1,0 +1,252 @@
+"""The judge as a program: answers the evaluator's requests for one device, one at a time.
+
+Trusted. Started as `python -m <package>.program FD WARDEN_FD GPU_ID THREADS`. Requests and answers are JSON over a
+sequenced-packet socket between trusted processes; a candidate's channel and pidfd come beside the request.
+"""
+
+import json
+import os
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+from kernel_env.models import Precision, Stage, Verdict
+
+from ..protocol import Channel, ChannelClosed
+from ..sandbox.warden_client import WardenClient
+from .calibrate import calibrate
+from .device import Device, die_with_parent, open_device
+from .distributions import Distribution
+from .evaluation import Budget, Evaluation, Measured, Phases
+from .peer import CandidateGone, Peer, Stop
+from .reference import Reference, UnsupportedTask, encode_argument
+from .roofline import Ceilings, Floor, floor, is_plausible
+from .timing import Estimate
+
+FLOOR_MARGIN = 0.95
+"""A time below this share of the roofline is impossible, or the roofline is wrong."""
+
+SUSPICIOUS_SPEEDUP = 50.0
+REFERENCES_KEPT = 8
+INTERPRETED_TRIALS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """Times of the reference, measured like a submission in a process that never saw one."""
+
+    graph: Estimate | None
+    eager: Estimate
+
+    def like(self, mode: str) -> Estimate:
+        """The one measured in `mode`; eager where the reference cannot be captured."""
+        return self.graph if mode == "graph" and self.graph is not None else self.eager
+
+
+class Judge:
+    """Requests for one device."""
+
+    def __init__(self, channel: Channel, warden: WardenClient, gpu_id: str, device: Device) -> None:
+        """Calibrate the device, with no candidate alive.
+
+        Raises:
+            RuntimeError: The calibration cannot be true.
+        """
+        self._channel, self._warden, self._gpu_id, self._device = channel, warden, gpu_id, device
+        self.ceilings: Ceilings = calibrate(device)
+        if not is_plausible(device.name, self.ceilings):
+            raise RuntimeError(f"calibrated bandwidth {self.ceilings.bandwidth_gb_s:.0f} GB/s is not believable")
+        self._references: dict[str, Reference] = {}
+        self._baselines: dict[str, Baseline] = {}
+
+    def serve(self) -> None:
+        """Until the evaluator closes its end."""
+        handlers = {"card": self._card, "baseline": self._baseline, "evaluate": self._evaluate}
+        while True:
+            try:
+                packet, fds = self._channel.receive_with_fds(2)
+            except ChannelClosed:
+                return
+            request = json.loads(packet)
+            try:
+                answer = handlers[request["op"]](request, fds)
+            except UnsupportedTask as error:
+                answer = {"unsupported": str(error)}
+            except torch.OutOfMemoryError as error:
+                answer = {"fault": "memory", "text": str(error)[:500]}
+            except MemoryError as error:
+                answer = {"fault": "memory", "text": str(error)[:500]}
+            self._send(answer)
+
+    def _send(self, answer: Mapping[str, object]) -> None:
+        self._channel.send(json.dumps(answer, allow_nan=False).encode())
+
+    def _reference(self, request: Mapping[str, Any]) -> Reference:
+        key = request["task_key"]
+        reference = self._references.pop(key, None)
+        if reference is None:
+            while len(self._references) >= REFERENCES_KEPT:
+                self._references.pop(next(iter(self._references)))
+            reference = Reference(
+                request["task_id"],
+                request["source"],
+                Precision(request["precision"]),
+                request["has_free_inputs"],
+                self._device,
+            )
+        self._references[key] = reference  # most recent last
+        return reference
+
+    def _card(self, request: Mapping[str, Any], fds: list[int]) -> dict[str, Any]:
+        """What the evaluator has to know of a task before a candidate is loaded."""
+        reference = self._reference(request)
+        return {
+            "init": [encode_argument(value) for value in reference.init],
+            "has_baseline": request["task_key"] in self._baselines,
+            "set_bytes": reference.set_bytes,
+            "tolerance": asdict(reference.tolerance),
+            "distributions": [Distribution(d).value for d in reference.distributions],
+        }
+
+    def _evaluation(self, request: Mapping[str, Any], fds: list[int], phases: Phases) -> Evaluation:
+        slot = request["slot"]
+        peer = Peer(
+            Channel(socket.socket(fileno=fds[0])),
+            fds[1],
+            freeze=lambda: self._warden.freeze((slot,)).ok,
+            kill=lambda: self._warden.kill((slot,)).ok,
+        )
+        budget = Budget(request["compile_timeout_s"], request["run_timeout_s"])
+        return Evaluation(self._device, self._reference(request), peer, budget, self._quiet, phases)
+
+    def _quiet(self, on: bool) -> None:
+        """Have every other candidate of this device stopped, or continue."""
+        self._send({"event": "quiet", "on": on})
+        self._channel.receive(timeout_s=60.0)
+
+    def _baseline(self, request: Mapping[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Time the reference as if it were a submission. It must pass its own test."""
+        phases = Phases()
+        evaluation = self._evaluation(request, fds, phases)
+        try:
+            rough_s = evaluation.first_call()
+            evaluation.prepare(rough_s)
+            evaluation.check()
+            first = evaluation.time(None)
+            eager = first if first.mode == "eager" else evaluation.again_eagerly()
+        except Stop as stop:
+            return {"unsupported": f"the reference fails its own test: {stop.verdict}: {stop.text}"}
+        except CandidateGone as gone:
+            return {"gone": gone.stage, "phases": phases.seconds}
+        finally:
+            evaluation.close()
+        graph = first.estimate if first.mode == "graph" else None
+        self._baselines[request["task_key"]] = Baseline(graph, eager.estimate)
+        return {"ok": True, "phases": phases.seconds}
+
+    def _evaluate(self, request: Mapping[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Judge a loaded candidate."""
+        phases = Phases()
+        evaluation = self._evaluation(request, fds, phases)
+        interpreted = request["interpreted"]
+        baseline = self._baselines[request["task_key"]]
+        try:
+            rough_s = evaluation.first_call()
+            evaluation.prepare(rough_s, most_calls=2 if interpreted else None)
+            if interpreted:
+                evaluation.check(trials=INTERPRETED_TRIALS)
+                measured = evaluation.untimed(rough_s)
+            else:
+                evaluation.check()
+                measured = evaluation.time(baseline.like(evaluation.mode).handoff_s)
+                if request["floor_validated"] and measured.estimate.t_s < FLOOR_MARGIN * self._floor(request).min_s:
+                    measured = evaluation.time(baseline.like(evaluation.mode).handoff_s)
+        except Stop as stop:
+            return {
+                "verdict": stop.verdict,
+                "stage": stop.stage,
+                "feedback": stop.text,
+                "max_abs_err": stop.max_abs_err,
+                "phases": phases.seconds,
+            }
+        except CandidateGone as gone:
+            return {"gone": gone.stage, "phases": phases.seconds}
+        finally:
+            start = time.monotonic()
+            evaluation.close()
+            phases.seconds["teardown"] = time.monotonic() - start
+        return self._passed(request, measured, baseline, phases)
+
+    def _floor(self, request: Mapping[str, Any]) -> Floor:
+        reference = self._reference(request)
+        moved = reference.input_bytes + reference.output_bytes
+        if reference.parameter_bytes > self._device.last_level_cache_bytes():
+            moved += reference.parameter_bytes  # smaller ones stay in cache between calls
+        return floor(moved, reference.flops, reference.contract, self.ceilings)
+
+    def _passed(
+        self, request: Mapping[str, Any], measured: Measured, baseline: Baseline, phases: Phases
+    ) -> dict[str, Any]:
+        limit = self._floor(request)
+        like = baseline.like(measured.mode)
+        too_fast = measured.mode != "interpreted" and measured.estimate.t_s < FLOOR_MARGIN * limit.min_s
+        violation = too_fast and request["floor_validated"]
+        return {
+            "verdict": Verdict.ROOFLINE_VIOLATION if violation else Verdict.PASSED,
+            "stage": Stage.DONE,
+            "feedback": "",
+            "max_abs_err": measured.max_abs_err,
+            "phases": phases.seconds,
+            "suspicious": too_fast or like.t_s > SUSPICIOUS_SPEEDUP * measured.estimate.t_s,
+            "timing": {
+                "mode": measured.mode,
+                "new_ms": measured.estimate.t_s * 1e3,
+                "ci_low_ms": measured.estimate.ci_low_s * 1e3,
+                "ci_high_ms": measured.estimate.ci_high_s * 1e3,
+                "calls": measured.calls,
+                "repetitions": measured.repetitions,
+                "ref_ms": like.t_s * 1e3,
+                "ref_eager_ms": baseline.eager.t_s * 1e3,
+            },
+            "roofline": {
+                "min_ms": limit.min_s * 1e3,
+                "bound": limit.bound,
+                "bytes_moved": limit.bytes_moved,
+                "flops": limit.flops,
+            },
+        }
+
+
+def main() -> None:
+    """Entry of the program."""
+    channel_fd, warden_fd, gpu_id, threads = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+    die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    channel = Channel(socket.socket(fileno=channel_fd))
+    warden = WardenClient(socket.socket(fileno=warden_fd))
+    try:
+        device = open_device(gpu_id, threads)
+        judge = Judge(channel, warden, gpu_id, device)
+    except Exception as error:  # whatever is wrong with the device, the evaluator reports it
+        with suppress(ChannelClosed):
+            channel.send(json.dumps({"error": f"{type(error).__name__}: {error}"[:2000]}).encode())
+        return
+    ready = {"ready": True, "name": device.name, "ceilings": asdict(judge.ceilings), "torch": torch.__version__}
+    channel.send(json.dumps(ready).encode())
+    try:
+        judge.serve()
+    except BaseException:
+        traceback.print_exc()
+        os._exit(70)  # a broken CUDA context can hang the ordinary exit
+
+
+if __name__ == "__main__":
+    main()

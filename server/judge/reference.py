@@ -1,0 +1,340 @@
+"""A task on a device: its reference module, the layout of its inputs, what it returns, and how exact it can be asked to be.
+
+Trusted. Runs the task's own source, which is ours or the operator's. Expected outputs are computed from inputs made anew
+from their seed in memory that no candidate can map.
+"""
+
+import copy
+import math
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from kernel_env.models import Precision
+
+from ..protocol import DTYPES
+from .compare import BASE, Tolerance, block_elements, error_ratio
+from .device import Device
+from .distributions import Distribution, Draw, redistribute
+from .layouts import OutputSpec
+
+ALIGNMENT = 512
+"""Bytes. Start of every tensor in an arena; what cudaMalloc guarantees, so no kernel sees worse than in real use."""
+
+CALIBRATION_SEED = 20_240_601
+NOISE_MARGIN = 4.0
+"""Tolerance over the error PyTorch itself makes in the allowed precision."""
+
+MAX_FACTOR = 64.0
+"""A distribution under which PyTorch's own error needs more than this is ill-conditioned for the task, and not used."""
+
+SAMPLE_ELEMENTS = 1 << 22
+
+
+class UnsupportedTask(Exception):
+    """The task cannot be judged as it is written; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorArgument:
+    """A tensor input, and where it lies in an input set."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    offset: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tensor."""
+        return torch.Size(self.shape).numel() * self.dtype.itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarArgument:
+    """An input that is no tensor: the same in every call."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class StateSlot:
+    """One parameter or buffer of the reference, and where its values lie in the arena."""
+
+    name: str
+    is_parameter: bool
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    offset: int
+
+
+def load_module(source: str, name: str) -> ModuleType:
+    """Namespace of a task's source.
+
+    Raises:
+        UnsupportedTask: It does not run, or lacks one of the three names.
+    """
+    module = ModuleType(name)
+    try:
+        exec(compile(source, f"<task {name}>", "exec"), module.__dict__)  # noqa: S102 - a task is trusted code
+    except Exception as error:
+        raise UnsupportedTask(f"the task's module does not run: {type(error).__name__}: {error}") from error
+    for needed in ("Model", "get_inputs", "get_init_inputs"):
+        if not hasattr(module, needed):
+            raise UnsupportedTask(f"the task's module has no {needed}")
+    return module
+
+
+@contextmanager
+def precision(contract: Precision) -> Iterator[None]:
+    """Products in the precision of `contract`; strict fp32 for every contract but TF32."""
+    before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    allowed = contract is Precision.TF32
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before
+
+
+class Reference:
+    """The reference of one task on one device, with everything that is computed once."""
+
+    def __init__(self, task_id: str, source: str, contract: Precision, has_free_inputs: bool, device: Device) -> None:
+        """Build and calibrate.
+
+        Raises:
+            UnsupportedTask: See its text.
+        """
+        self.task_id, self.contract, self._device = task_id, contract, device
+        self._free = has_free_inputs
+        self._module = load_module(source, task_id)
+        torch.manual_seed(CALIBRATION_SEED)
+        self.init = list(self._module.get_init_inputs())
+        with torch.device(device.torch_device):
+            self.model: torch.nn.Module = self._module.Model(*self.init).to(device.torch_device)
+        self._pristine = copy.deepcopy(self.model.state_dict())
+        self.arguments, self.set_bytes = self._layout_arguments()
+        self.slots, self.state_bytes = self._layout_state()
+        first = Draw(CALIBRATION_SEED, Distribution.AS_GIVEN)
+        inputs = self.make_inputs(first)
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            raw = self.model(*inputs)
+        self.flops = float(counter.get_total_flops())
+        self.output_spec = _output_spec(raw, inputs)
+        self.input_bytes = sum(a.nbytes for a in self.arguments if isinstance(a, TensorArgument))
+        self.output_bytes = sum(t.numel() * t.element_size() for t in flatten(raw))
+        self.parameter_bytes = sum(p.numel() * p.element_size() for p in self.model.parameters())
+        del raw, inputs
+        self.distributions, self.tolerance = self._calibrate()
+
+    def _layout_arguments(self) -> tuple[tuple[TensorArgument | ScalarArgument, ...], int]:
+        torch.manual_seed(CALIBRATION_SEED)
+        with torch.device(self._device.torch_device):
+            values = self._module.get_inputs()
+        if not isinstance(values, list | tuple):
+            raise UnsupportedTask("get_inputs() must return a list")
+        arguments: list[TensorArgument | ScalarArgument] = []
+        offset = 0
+        for value in values:
+            if isinstance(value, torch.Tensor):
+                if str(value.dtype).removeprefix("torch.") not in DTYPES:
+                    raise UnsupportedTask(f"an input has the type {value.dtype}")
+                argument = TensorArgument(tuple(value.shape), value.dtype, offset)
+                arguments.append(argument)
+                offset = _aligned(offset + argument.nbytes)
+            elif isinstance(value, int | float | bool | str | None):
+                arguments.append(ScalarArgument(value))
+            else:
+                raise UnsupportedTask(f"an input is a {type(value).__name__}; tensors and scalars can be judged")
+        return tuple(arguments), max(offset, ALIGNMENT)
+
+    def _layout_state(self) -> tuple[tuple[StateSlot, ...], int]:
+        parameters = {name for name, _ in self.model.named_parameters(remove_duplicate=False)}
+        slots, offset = [], 0
+        for name, tensor in self.model.state_dict().items():
+            if str(tensor.dtype).removeprefix("torch.") not in DTYPES:
+                raise UnsupportedTask(f"parameter {name} has the type {tensor.dtype}")
+            slots.append(StateSlot(name, name in parameters, tuple(tensor.shape), tensor.dtype, offset))
+            offset = _aligned(offset + tensor.numel() * tensor.element_size())
+        return tuple(slots), offset
+
+    def make_inputs(self, draw: Draw) -> list[object]:
+        """Arguments of one call, the same for the same draw."""
+        torch.manual_seed(draw.seed)
+        with torch.device(self._device.torch_device):
+            values = self._module.get_inputs()
+        result: list[object] = []
+        for position, value in enumerate(values):
+            if isinstance(value, torch.Tensor):
+                made = value.to(self._device.torch_device).contiguous()
+                if self._free and made.is_floating_point():
+                    redistribute(made, draw, position)
+                result.append(made)
+            else:
+                result.append(value)
+        return result
+
+    def perturb(self, seed: int) -> None:
+        """Give the reference other parameters: a skipped affine or a zero bias must show.
+
+        Parameters always; of the buffers only BatchNorm statistics, because others carry meaning (a causal mask).
+        """
+        self.model.load_state_dict(self._pristine)
+        generator = torch.Generator(device=self._device.torch_device)
+        generator.manual_seed(seed)
+
+        def noise(tensor: torch.Tensor) -> torch.Tensor:
+            return torch.randn(tensor.shape, generator=generator, device=tensor.device, dtype=torch.float32)
+
+        with torch.no_grad():
+            for parameter in self.model.parameters():
+                if parameter.is_floating_point():
+                    rms = float(parameter.float().square().mean().sqrt()) or 1.0
+                    parameter.mul_(1.0 + 0.1 * noise(parameter)).add_(
+                        (0.1 * rms * noise(parameter)).to(parameter.dtype)
+                    )
+            for module in self.model.modules():
+                if isinstance(module, torch.nn.modules.batchnorm._BatchNorm) and module.running_mean is not None:
+                    assert module.running_var is not None
+                    module.running_mean.add_(0.1 * noise(module.running_mean))
+                    module.running_var.mul_((0.1 * noise(module.running_var)).exp())
+
+    def expected(self, inputs: Sequence[object]) -> list[torch.Tensor]:
+        """Outputs in strict precision for `inputs`."""
+        with precision(Precision.IEEE), torch.no_grad():
+            return flatten(self.model(*inputs))
+
+    def state_values(self) -> list[torch.Tensor]:
+        """Values of the slots, in order."""
+        state = self.model.state_dict()
+        return [state[slot.name] for slot in self.slots]
+
+    def _calibrate(self) -> tuple[tuple[Distribution, ...], Tolerance]:
+        """Distributions the task stands, and the tolerance PyTorch's own noise asks for."""
+        base = BASE[self.contract]
+        usable, factor = [], 1.0
+        for distribution in Distribution if self._free else (Distribution.AS_GIVEN,):
+            self.perturb(CALIBRATION_SEED)
+            ratio = self._noise_ratio(Draw(CALIBRATION_SEED, distribution), base)
+            if ratio is None or NOISE_MARGIN * ratio > MAX_FACTOR:
+                continue
+            usable.append(distribution)
+            factor = max(factor, NOISE_MARGIN * ratio)
+        if not usable:
+            raise UnsupportedTask("the reference is not finite, or not reproducible in fp64, under any distribution")
+        return tuple(usable), Tolerance(base.rtol, base.stol, factor)
+
+    def _noise_ratio(self, draw: Draw, base: Tolerance) -> float | None:
+        """PyTorch's own error in the allowed precision over the base bound; None when an output is not finite.
+
+        Without memory for a double-precision run the base bound stands.
+        """
+        inputs = self.make_inputs(draw)
+        strict = self.expected(inputs)
+        floating = [t for t in strict if t.is_floating_point()]
+        if not all(bool(torch.isfinite(t).all()) for t in floating):
+            return None
+        if 8 * (self.input_bytes + self.output_bytes + self.parameter_bytes) > self._device.free_bytes():
+            return 0.0
+        with precision(self.contract), torch.no_grad():
+            own = flatten(self.model(*inputs))
+        try:
+            with torch.no_grad():
+                exact = flatten(copy.deepcopy(self.model).double()(*_double(inputs)))
+        except (RuntimeError, TypeError, NotImplementedError):  # an operator without a double-precision form
+            return 0.0
+        worst = 0.0
+        for mine, other, oracle in zip(own, strict, exact, strict=True):
+            if mine.is_floating_point():
+                block = block_elements(tuple(oracle.shape))
+                for result in (mine, other):
+                    ratio, _ = error_ratio(result.reshape(-1, block), oracle.float().reshape(-1, block), base)
+                    worst = max(worst, _high_quantile(ratio))
+        return worst
+
+
+def _double(inputs: Sequence[object]) -> list[object]:
+    return [x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in inputs]
+
+
+def _high_quantile(ratio: torch.Tensor) -> float:
+    flat = ratio.reshape(-1)
+    stride = max(1, flat.numel() // SAMPLE_ELEMENTS)
+    sample = flat[::stride].float()
+    return float(sample.kthvalue(max(1, int(0.9999 * sample.numel()))).values)
+
+
+def _aligned(offset: int) -> int:
+    return -(-offset // ALIGNMENT) * ALIGNMENT
+
+
+def flatten(output: object) -> list[torch.Tensor]:
+    """Tensors of an output in order.
+
+    Raises:
+        UnsupportedTask: It holds something else.
+    """
+    if isinstance(output, torch.Tensor):
+        return [output]
+    if isinstance(output, list | tuple):
+        return [tensor for item in output for tensor in flatten(item)]
+    if isinstance(output, dict):
+        return [tensor for item in output.values() for tensor in flatten(item)]
+    if output is None:
+        return []
+    raise UnsupportedTask(f"the reference returns a {type(output).__name__}")
+
+
+def structure_of(output: object) -> str:
+    """Nesting in the notation of `protocol.Called.structure`."""
+    if isinstance(output, torch.Tensor):
+        return "T"
+    if output is None:
+        return "N"
+    if isinstance(output, Mapping):
+        return "{" + ",".join(f"{key!r}:{structure_of(value)}" for key, value in output.items()) + "}"
+    if isinstance(output, list | tuple):
+        inner = ",".join(structure_of(item) for item in output)
+        return f"({inner})" if isinstance(output, tuple) else f"[{inner}]"
+    raise UnsupportedTask(f"the reference returns a {type(output).__name__}")
+
+
+def _output_spec(output: object, inputs: Sequence[object]) -> OutputSpec:
+    tensors = flatten(output)
+    storages = {x.untyped_storage().data_ptr() for x in inputs if isinstance(x, torch.Tensor)}
+    return OutputSpec(
+        structure=structure_of(output),
+        shapes=tuple(tuple(t.shape) for t in tensors),
+        dtypes=tuple(t.dtype for t in tensors),
+        aliases_input=any(t.untyped_storage().data_ptr() in storages for t in tensors),
+    )
+
+
+def encode_argument(value: object) -> Any:
+    """Constructor argument as JSON, for `server.candidate.runtime.decode_arguments`.
+
+    Raises:
+        UnsupportedTask: It is none of the plain types.
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": repr(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list):
+        return [encode_argument(item) for item in value]
+    if isinstance(value, tuple):
+        return {"tuple": [encode_argument(item) for item in value]}
+    if isinstance(value, dict):
+        return {"dict": {str(key): encode_argument(item) for key, item in value.items()}}
+    raise UnsupportedTask(f"get_init_inputs() holds a {type(value).__name__}")
+
+
+def random_seed(source: random.Random | None = None) -> int:
+    """63 bits, from the operating system unless a source is given."""
+    return (source or random.SystemRandom()).getrandbits(63)

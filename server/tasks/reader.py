@@ -1,0 +1,156 @@
+"""Reads one task file: what it must define, its sizes for the GPU and for the CPU. Trusted side; parses, never runs.
+
+A task file is in KernelBench's format: `class Model`, `get_inputs()`, `get_init_inputs()`, constants at module level.
+Two more constants may stand there, and neither is part of the text an agent sees:
+
+    CPU_SIZES = {"batch_size": 256}     values that replace constants of the same name on the CPU device
+    PRECISION = "ieee"                  contract, where the rule of `contract.py` would choose another
+"""
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernel_env.models import Precision
+
+from ..errors import InvalidRequest
+from .contract import PRECISION_NAME, precision_of
+
+CPU_SIZES_NAME = "CPU_SIZES"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFile:
+    """What a task file holds, both variants spelled out."""
+
+    source: str
+    cpu_source: str | None
+    precision: Precision
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """Bytes `start:end` of the source, and what replaces them."""
+
+    start: int
+    end: int
+    text: bytes
+
+
+def read_task_file(path: Path) -> TaskFile:
+    """Parse and check one file.
+
+    Raises:
+        InvalidRequest: It cannot be read, is no Python, or lacks a part of the format; names the file and the part.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidRequest(f"{path.name}: cannot be read as UTF-8 text") from error
+    return parse_task(text.replace("\r\n", "\n"), path.name)
+
+
+def parse_task(text: str, file_name: str) -> TaskFile:
+    """`read_task_file` on text that is already in memory."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        detail = f"line {error.lineno}: {error.msg}" if isinstance(error, SyntaxError) else "it cannot be parsed"
+        raise InvalidRequest(f"{file_name}: not Python, {detail}") from error
+    _require_format(tree, file_name)
+    positions = _Positions(text)
+    removals = [
+        positions.whole_lines(statement)
+        for name in (CPU_SIZES_NAME, PRECISION_NAME)
+        if (statement := _assignment(tree, name)) is not None
+    ]
+    sizes = _cpu_sizes(tree, file_name)
+    resized = [_resize(tree, positions, name, value, file_name) for name, value in sizes.items()]
+    return TaskFile(
+        source=_tidy(positions.apply(removals)),
+        cpu_source=_tidy(positions.apply([*removals, *resized])) if sizes else None,
+        precision=precision_of(tree, file_name),
+    )
+
+
+def _require_format(tree: ast.Module, file_name: str) -> None:
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    if "Model" not in classes:
+        raise InvalidRequest(f"{file_name}: a task file must define class Model at module level")
+    methods = {node.name for node in classes["Model"].body if isinstance(node, ast.FunctionDef)}
+    if "forward" not in methods:
+        raise InvalidRequest(f"{file_name}: class Model must define forward()")
+    for name in ("get_inputs", "get_init_inputs"):
+        if name not in functions:
+            raise InvalidRequest(f"{file_name}: a task file must define {name}() at module level")
+
+
+def _assignment(tree: ast.Module, name: str) -> ast.Assign | None:
+    """The one top-level `name = value`, or None when there is none or more than one."""
+    found = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets)
+    ]
+    return found[0] if len(found) == 1 and len(found[0].targets) == 1 else None
+
+
+def _cpu_sizes(tree: ast.Module, file_name: str) -> dict[str, object]:
+    statement = _assignment(tree, CPU_SIZES_NAME)
+    if statement is None:
+        return {}
+    try:
+        sizes = ast.literal_eval(statement.value)
+    except (ValueError, TypeError, SyntaxError) as error:
+        raise InvalidRequest(f"{file_name}: {CPU_SIZES_NAME} must be a literal dict") from error
+    if not isinstance(sizes, dict) or not sizes or not all(isinstance(name, str) for name in sizes):
+        raise InvalidRequest(f"{file_name}: {CPU_SIZES_NAME} must map names of constants to values")
+    return sizes
+
+
+def _resize(tree: ast.Module, positions: "_Positions", name: str, value: object, file_name: str) -> _Edit:
+    statement = _assignment(tree, name)
+    if statement is None:
+        raise InvalidRequest(
+            f"{file_name}: {CPU_SIZES_NAME} names {name}, which no single top-level assignment defines"
+        )
+    return positions.replace(statement.value, repr(value))
+
+
+class _Positions:
+    """Turns AST positions (line, byte column) into byte offsets, and edits the text there."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text.encode("utf-8")
+        self._line_starts = [0]
+        for line in self._text.splitlines(keepends=True):
+            self._line_starts.append(self._line_starts[-1] + len(line))
+
+    def replace(self, node: ast.expr, text: str) -> _Edit:
+        """An edit that puts `text` in place of `node`."""
+        assert node.end_lineno is not None  # ast.parse sets both on every expression
+        assert node.end_col_offset is not None
+        start = self._line_starts[node.lineno - 1] + node.col_offset
+        end = self._line_starts[node.end_lineno - 1] + node.end_col_offset
+        return _Edit(start, end, text.encode("utf-8"))
+
+    def whole_lines(self, node: ast.stmt) -> _Edit:
+        """An edit that removes every line `node` stands on."""
+        assert node.end_lineno is not None  # set by ast.parse on every statement
+        return _Edit(self._line_starts[node.lineno - 1], self._line_starts[node.end_lineno], b"")
+
+    def apply(self, edits: Iterable[_Edit]) -> str:
+        """The text with all `edits` made; they do not overlap."""
+        text = self._text
+        for edit in sorted(edits, key=lambda edit: edit.start, reverse=True):
+            text = text[: edit.start] + edit.text + text[edit.end :]
+        return text.decode("utf-8")
+
+
+def _tidy(text: str) -> str:
+    """`text` with at most two blank lines in a row outside strings of the format, and one newline at its end."""
+    while "\n\n\n\n" in text:
+        text = text.replace("\n\n\n\n", "\n\n\n")
+    return text.strip("\n") + "\n"

@@ -1,0 +1,43 @@
+"""A task: the reference module an agent has to beat, and the promises that go with it. Knows no device and no torch."""
+
+from dataclasses import dataclass
+
+from kernel_env.models import Language, Precision, Split
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One KernelBench-format task. Trusted: its source is ours or the operator's, never an agent's."""
+
+    task_id: str
+    """`relu` for a built-in task, `level1/19_ReLU` for one of a KernelBench checkout."""
+
+    level: int
+    """KernelBench level: 1 single operator, 2 fused, 3 network."""
+
+    split: Split
+    precision: Precision
+    source: str
+    """Python source in KernelBench's format, at the size used on a GPU."""
+
+    cpu_source: str | None = None
+    """The same module at the smaller size used on the CPU device; None: `source` is used there as well."""
+
+    origin: str = "builtin"
+    """Where it comes from: `builtin`, or the name of the folder with its revision if known. Never a path."""
+
+    floor_validated: bool = False
+    """True once no honest program was found to be faster than the roofline of this task."""
+
+    def source_for(self, device_kind: str) -> str:
+        """Source at the size for `device_kind`, which is `cuda` or `cpu`."""
+        if device_kind == "cpu" and self.cpu_source is not None:
+            return self.cpu_source
+        return self.source
+
+
+def languages_for(device_kind: str) -> tuple[Language, ...]:
+    """Languages that `device_kind` (`cuda` or `cpu`) offers, the default one first."""
+    if device_kind == "cuda":
+        return (Language.TRITON, Language.CUDA)
+    return (Language.CPP, Language.TRITON)

@@ -1,0 +1,151 @@
+"""The command line: exit codes, and one JSON object from `evaluate --json`."""
+
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from server import cli, runtime
+from server.errors import EvaluatorError
+from server.settings import Settings
+from server.testing import FakeEvaluator, failed, passed
+from kernel_env.models import Stage, Verdict
+
+
+@dataclass
+class Ran:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def kernel_env(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs a command line against a fake evaluator."""
+    for name in ("KERNEL_ENV_TASKS", "KERNEL_ENV_MAX_TURNS", "KERNEL_ENV_DEVICES"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*arguments: str, evaluator: FakeEvaluator | Exception | None = None) -> Ran:
+        def build(settings: Settings) -> FakeEvaluator:
+            if isinstance(evaluator, Exception):
+                raise evaluator
+            assert evaluator is not None, "no evaluator is needed for this"
+            return evaluator
+
+        monkeypatch.setattr(cli.judge_once, "__defaults__", (build,))
+        code = cli.run(arguments)
+        captured = capsys.readouterr()
+        return Ran(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def submission(tmp_path: Path) -> str:
+    path = tmp_path / "kernel.py"
+    path.write_text("class ModelNew: pass\n")
+    return str(path)
+
+
+def test_tasks_are_listed_and_shown(kernel_env: Any) -> None:
+    tasks = json.loads(kernel_env("tasks", "list", "--json").out)
+    assert {"task_id": "relu", "level": 1, "split": "train", "precision": "ieee", "origin": "builtin"} in tasks
+    assert kernel_env("tasks", "list").out.count("\n") == len(tasks)
+    shown = kernel_env("tasks", "show", "relu")
+    assert shown.code == 0
+    assert "# split: train" in shown.out
+    assert "class Model(nn.Module):" in shown.out
+
+
+def test_evaluate_prints_one_json_object_and_closes_the_evaluator(kernel_env: Any, submission: str) -> None:
+    evaluator = FakeEvaluator([passed()])
+    ran = kernel_env("evaluate", "--task", "relu", "--file", submission, "--json", evaluator=evaluator)
+    assert (ran.code, ran.err, ran.out.count("\n")) == (0, "", 1)
+    fields = json.loads(ran.out)
+    assert (fields["verdict"], fields["reward"], fields["done"], fields["task_id"]) == ("passed", 1.65, True, "relu")
+    assert evaluator.is_closed
+
+
+def test_a_verdict_that_is_bad_news_is_no_failure_of_the_command(kernel_env: Any, submission: str) -> None:
+    evaluator = FakeEvaluator([failed(Verdict.COMPILE_ERROR, Stage.COMPILE, "line 3: expected ;")])
+    ran = kernel_env("evaluate", "--task", "relu", "--file", submission, evaluator=evaluator)
+    assert ran.code == 0
+    assert "verdict: compile_error" in ran.out
+    assert "line 3: expected ;" in ran.out
+
+
+def test_a_submission_can_come_from_standard_input(kernel_env: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluator = FakeEvaluator()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"x = 1\r\n")))
+    assert kernel_env("evaluate", "--task", "relu", "--file", "-", evaluator=evaluator).code == 0
+    assert evaluator.calls[0].code == "x = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("evaluate", "--task", "relo", "--file", "{file}"), "relu"),
+        (("evaluate", "--task", "relu", "--file", "/no/such/file"), "cannot read"),
+        (("evaluate", "--task", "relu", "--file", "{binary}"), "not UTF-8"),
+        (("evaluate", "--task", "relu", "--file", "{long}"), "262144"),
+        (("evaluate", "--task", "relu", "--file", "{file}", "--language", "cuda"), "cpp, triton"),
+        (("evaluate", "--task", "relu", "--file", "{file}", "--device", "tpu"), "--device"),
+        (("evaluate", "--task", "relu"), "--file"),
+        (("evaluate", "--tusk", "relu"), "--tusk"),
+        (("tasks", "show", "relo"), "relu"),
+        (("jump",), "jump"),
+    ],
+)
+def test_bad_usage_exits_with_2_and_says_why(
+    kernel_env: Any, submission: str, tmp_path: Path, arguments: tuple[str, ...], says: str
+) -> None:
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    (tmp_path / "long").write_text("x" * 300_000)
+    names = {"{file}": submission, "{binary}": str(tmp_path / "binary"), "{long}": str(tmp_path / "long")}
+    ran = kernel_env(*(names.get(argument, argument) for argument in arguments), evaluator=FakeEvaluator())
+    assert ran.code == 2
+    assert says in ran.err
+    assert ran.out == ""
+
+
+@pytest.mark.parametrize("command", [("serve",), ("tasks", "list"), ("doctor",)])
+def test_a_bad_setting_exits_with_2_and_is_named(
+    kernel_env: Any, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("KERNEL_ENV_MAX_TURNS", "0")
+    ran = kernel_env(*command)
+    assert ran.code == 2
+    assert ran.err == "kernel-env: KERNEL_ENV_MAX_TURNS='0': expected a whole number from 1 to 1000\n"
+
+
+@pytest.mark.parametrize("fault", [EvaluatorError("no device"), KeyError("bug")])
+def test_our_own_fault_exits_with_3(kernel_env: Any, submission: str, fault: Exception) -> None:
+    ran = kernel_env("evaluate", "--task", "relu", "--file", submission, "--json", evaluator=fault)
+    assert (ran.code, ran.out) == (3, "")
+
+
+def test_an_evaluation_that_fails_on_our_side_exits_with_3_and_still_prints(kernel_env: Any, submission: str) -> None:
+    evaluator = FakeEvaluator([EvaluatorError("judge died")])
+    ran = kernel_env("evaluate", "--task", "relu", "--file", submission, "--json", evaluator=evaluator)
+    assert ran.code == 3
+    assert json.loads(ran.out)["infra_error"] == "judge died"
+
+
+def test_device_of_the_command_line_replaces_that_of_the_environment(
+    kernel_env: Any, submission: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Settings] = []
+
+    class Recording(runtime.Runtime):
+        def __init__(self, settings: Settings, *rest: Any, **options: Any) -> None:
+            seen.append(settings)
+            super().__init__(settings, *rest, **options)
+
+    monkeypatch.setattr(cli, "Runtime", Recording)
+    monkeypatch.setenv("KERNEL_ENV_DEVICES", "cpu")
+    arguments = ("evaluate", "--task", "relu", "--file", submission, "--device", "cuda:1")
+    assert kernel_env(*arguments, evaluator=FakeEvaluator()).code == 0
+    assert seen[0].devices == ("cuda:1",)
