@@ -16,17 +16,16 @@ main() {
     mkdir -p "$work"
     image_exists "$base" || make_base
     build
-    local container
     container=$(bh from --pull-never "$image")
-    trap "bh rm '$container' >/dev/null" EXIT
+    trap 'bh rm "$container" >/dev/null' EXIT
     show_config
-    local inside="buildah $(storage) run --isolation chroot $container --"
-    $inside kernel-env tasks list
-    $inside nvcc --version
-    # --wait-s: the first start calibrates, on a machine that may be busy.
-    python3 scripts/with_server.py --wait-s 300 \
-        --serve "$inside tini -- kernel-env serve --host 127.0.0.1 --port {port}" \
-        -- $inside sh -c 'cd /tmp && exec python /usr/local/src/kernel-env/examples/client_smoke.py --url "$1"' sh {url}
+    inside kernel-env tasks list
+    inside nvcc --version
+    # Server and client both run inside: buildah forwards no signal, so a server started from out here would stay behind.
+    # The first start calibrates, on a machine that may be busy: hence the long wait.
+    inside python /run/scripts/with_server.py --wait-s 300 \
+        --serve "tini -- kernel-env serve --host 127.0.0.1 --port {port}" \
+        -- python /usr/local/src/kernel-env/examples/client_smoke.py --url {url}
     echo "image-check: passed"
 }
 
@@ -44,13 +43,13 @@ require_tools() {
     fi
 }
 
-storage() {
-    echo "--root $work/storage --runroot $work/run --storage-driver vfs"
+bh() {
+    buildah --root "$work/storage" --runroot "$work/run" --storage-driver vfs "$@"
 }
 
-bh() {
-    # shellcheck disable=SC2046 # the options are words on purpose
-    buildah $(storage) "$@"
+# Through env, because buildah's own look-up does not follow the link to the CUDA toolkit.
+inside() {
+    bh run --isolation chroot --workingdir /tmp --volume "$PWD/scripts:/run/scripts:ro" "$container" -- env "$@"
 }
 
 image_exists() {

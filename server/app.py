@@ -175,7 +175,7 @@ def _add_status_routes(app: FastAPI, runtime: Runtime, max_sessions: int) -> Non
         )
 
 
-def _refuse(request: Request, error: Exception) -> JSONResponse:
+def _refuse(_request: Request, error: Exception) -> JSONResponse:
     """Answer of the HTTP routes, which hold no session; a WebSocket gets the text in an error frame."""
     return JSONResponse({"detail": str(error)}, status_code=_BAD_REQUEST)
 

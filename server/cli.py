@@ -19,7 +19,8 @@ from pydantic import ValidationError
 from kernel_env.models import UNSCORED, KernelAction, KernelObservation
 
 from .environment import KernelEnvironment
-from .errors import InvalidRequest, KernelEnvError
+from .errors import EvaluatorError, InvalidRequest, KernelEnvError
+from .evaluator.devices import candidate_devices, find_devices
 from .runtime import Build, Runtime, build_evaluator
 from .settings import BadSetting, Settings, parse_devices
 from .tasks.registry import load_tasks
@@ -35,6 +36,8 @@ app = cyclopts.App(name="kernel-env", help="An environment in which agents write
 tasks_app = cyclopts.App(name="tasks", help="What there is to solve.")
 app.command(tasks_app)
 
+# A lone hyphen stands for standard input, which the parser would else take for an option.
+SubmissionFile = Annotated[str, cyclopts.Parameter(allow_leading_hyphen=True)]
 AsJson = Annotated[bool, cyclopts.Parameter(name="--json", negative=())]
 
 
@@ -107,7 +110,7 @@ def show_task(task_id: str, /) -> None:
 
 @app.command
 def evaluate(
-    *, task: str, file: str, language: str | None = None, device: str | None = None, as_json: AsJson = False
+    *, task: str, file: SubmissionFile, language: str | None = None, device: str | None = None, as_json: AsJson = False
 ) -> int:
     """Judge one submission, as a step of an episode would be judged.
 
@@ -121,8 +124,8 @@ def evaluate(
     settings = Settings.from_environ(os.environ)
     if device is not None:
         try:
-            settings = replace(settings, devices=parse_devices(device))
-        except ValueError as error:
+            settings = replace(settings, devices=find_devices(parse_devices(device)))
+        except (EvaluatorError, ValueError) as error:
             raise InvalidRequest(f"--device: {error}") from error
     action = _action(_read(file), language)
     observation = judge_once(settings, task, action)
@@ -140,7 +143,14 @@ def doctor(*, as_json: AsJson = False) -> int:
     # Starts children to try things in; the other commands do without.
     from .sandbox.doctor import run_checks  # noqa: PLC0415
 
-    checks = run_checks(Settings.from_environ(os.environ))
+    settings = Settings.from_environ(os.environ)
+    gpu_ids = find_devices(settings.devices)
+    checks = run_checks(
+        uid_base=settings.uid_base,
+        device_kind="cpu" if gpu_ids == ("cpu",) else "cuda",
+        visible_devices=[gpu_id.removeprefix("cuda:") for gpu_id in gpu_ids if gpu_id != "cpu"],
+        devices=sorted({node for gpu_id in gpu_ids for node in candidate_devices(gpu_id)}),
+    )
     if as_json:
         _say(json.dumps([asdict(check) for check in checks]))
     else:

@@ -34,7 +34,10 @@ class Plan(IntEnum):
 
     ALL = 0
     HALF = 1
-    SINGLE = 2
+    NONE = 2
+    """No call: what remains is the handoff."""
+
+    SINGLE = 3
 
 
 class Reply(IntEnum):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self, TypeVar
 
-from kernel_env.models import Language, Split
+from kernel_env.terms import Language, Split
 
 from .errors import InvalidRequest
 from .tasks.registry import TaskSet

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from kernel_env.models import Language, Precision, Stage, Verdict
+from kernel_env.terms import Language, Precision, Stage, Verdict
 
 from .errors import Busy, EvaluatorError
 from .evaluator.interface import DeviceInfo, EvaluatorStatus

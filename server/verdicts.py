@@ -1,6 +1,6 @@
 """Names for how a candidate can fail, used by both trusted sides: the evaluator while it loads, the judge afterwards."""
 
-from kernel_env.models import Stage, Verdict
+from kernel_env.terms import Stage, Verdict
 
 from .protocol import Failure
 

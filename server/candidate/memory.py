@@ -28,6 +28,9 @@ class Memory(Protocol):
     def routed(self) -> Iterator[None]:
         """Context in which torch allocates from the output block."""
 
+    def reset(self) -> None:
+        """Forget what was allocated from the output block; nobody may use it any more."""
+
     def locate(self, address: int) -> tuple[Region, int]:
         """Region and byte offset of an address."""
 
@@ -82,6 +85,9 @@ class CpuMemory:
         finally:
             self._library.arena_close()
 
+    def reset(self) -> None:
+        """Every run starts at the beginning of the block anyway."""
+
     def locate(self, address: int) -> tuple[Region, int]:
         """Region and byte offset of an address."""
         return self._spans.locate(address)
@@ -114,8 +120,7 @@ class CudaMemory:
             raise RuntimeError(f"cudaIpcOpenMemHandle: error {int(error)}")
         self._spans.start[region], self._spans.size[region] = int(pointer), size
         if region is Region.OUTPUTS:
-            self._library.arena_open(int(pointer), size)
-            self._pool = None
+            self.reset()
 
     def view(self, region: Region, offset: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
         """Contiguous tensor over the imported block."""
@@ -138,6 +143,13 @@ class CudaMemory:
         pool = torch.cuda.MemPool(self._allocator.allocator())
         self._retired.append(pool)  # a pool that is collected gives its memory back while graphs still use it
         return pool
+
+    def reset(self) -> None:
+        """Start at the beginning of the block again, with new pools."""
+        torch.cuda.synchronize()
+        self._pool = None
+        self._retired.clear()
+        self._library.arena_open(self._spans.start[Region.OUTPUTS], self._spans.size[Region.OUTPUTS])
 
     def locate(self, address: int) -> tuple[Region, int]:
         """Region and byte offset of an address."""

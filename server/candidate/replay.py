@@ -124,7 +124,7 @@ class GraphReplay:
             (error,) = runtime.cudaGraphLaunch(self._composed[Plan(plan)], self._stream.cuda_stream)
             if int(error) != 0:
                 raise RuntimeError(f"cudaGraphLaunch: error {int(error)}")
-        else:
+        elif plan >= Plan.SINGLE:
             with torch.cuda.stream(self._stream):
                 self._graphs[plan - Plan.SINGLE].replay()
         torch.cuda.synchronize()
@@ -139,4 +139,6 @@ def _sets_of(plan: int, order: Sequence[int]) -> Sequence[int]:
         return order
     if plan == Plan.HALF:
         return order[: max(1, len(order) // 2)]
+    if plan == Plan.NONE:
+        return ()
     return (plan - Plan.SINGLE,)

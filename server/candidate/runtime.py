@@ -3,6 +3,7 @@
 Everything it sends is a claim. It holds no seed, no expected output and no verdict.
 """
 
+import gc
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -140,6 +141,8 @@ class Candidate:
     def _prepare(self, command: Mapping[str, Any], fds: Sequence[int]) -> None:
         order = command["order"]
         self._replay = None
+        gc.collect()  # a capture that failed may still hold outputs
+        self._memory.reset()
         if command["mode"] == "graph":
             assert isinstance(self._memory, CudaMemory)
             assert self._stream is not None

@@ -142,13 +142,14 @@ def run_candidate(channel_fd: int, device_kind: str, library: Path, threads: int
 def warm_up(device_kind: str) -> None:
     """Import what every candidate needs, and compute what can be inherited through the fork."""
     import torch  # noqa: F401
-    import torch.utils.cpp_extension
     import triton
     import triton.language
 
     from . import memory, runtime  # noqa: F401
 
-    if device_kind == "cuda":
+    if device_kind == "cpu":
+        import torch.utils.cpp_extension  # on a CUDA build its import asks for the device, which calls cuInit
+    else:
         import cuda.bindings.runtime
         import triton.backends.nvidia.compiler
         import triton.backends.nvidia.driver  # noqa: F401
@@ -176,7 +177,13 @@ def main() -> None:
         return
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
-        channel.send(json.dumps({"error": f"{threads} threads after the imports; a fork needs one"}).encode())
+        channel.send(
+            json.dumps(
+                {
+                    "error": f"{threads} threads {sorted(open(f'/proc/self/task/{t}/comm').read().strip() for t in os.listdir('/proc/self/task'))} after the imports; a fork needs one"
+                }
+            ).encode()
+        )
         return
     hidden = make_reachable((*default_readable(), str(library)))
     if hidden and os.geteuid() == 0:

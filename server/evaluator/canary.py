@@ -1,6 +1,6 @@
 """A trusted module that every healthy device evaluates: decides whose fault a dead judge was."""
 
-from kernel_env.models import Precision, Split
+from kernel_env.terms import Precision, Split
 
 from ..tasks.task import Task
 

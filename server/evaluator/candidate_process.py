@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from kernel_env.models import Precision, Stage, Verdict
+from kernel_env.terms import Precision, Stage, Verdict
 
 from ..protocol import (
     Channel,

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kernel_env.models import Language, Stage, Verdict
+from kernel_env.terms import Language, Stage, Verdict
 
 from ..errors import Busy, EvaluatorError
 from ..sandbox.isolation import available

@@ -2,7 +2,7 @@
 
 import re
 
-from kernel_env.models import Verdict
+from kernel_env.terms import Verdict
 
 from .results import Roofline, Timing
 

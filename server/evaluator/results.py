@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass, field
 
-from kernel_env.models import Language, Precision, Stage, Verdict
+from kernel_env.terms import Language, Precision, Stage, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from kernel_env.models import MAX_CODE_CHARS, Verdict
+from kernel_env.terms import MAX_CODE_CHARS, Verdict
 
 from ..errors import EvaluatorError
 from .results import Submission

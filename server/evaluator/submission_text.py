@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kernel_env.models import Language
+from kernel_env.terms import Language
 
 _FENCE = re.compile(r"( {0,12})(`{3,}|~{3,})[ \t]*([^`\n]*)")
 _PYTHON_LABELS = frozenset({"", "python", "python3", "py", "triton"})

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import torch
 
-from kernel_env.models import Precision
+from kernel_env.terms import Precision
 
 from .device import Device
 from .reference import precision

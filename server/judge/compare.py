@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from kernel_env.models import Precision
+from kernel_env.terms import Precision
 
 CHUNK_ELEMENTS = 1 << 25
 """Elements compared at once: bounds the temporaries to about 1 GiB."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from kernel_env.models import Stage, Verdict
+from kernel_env.terms import Stage, Verdict
 
 from ..protocol import Called, Plan, Region, Reply, encode_command
 from ..verdicts import NOT_ITS_CHANNEL
@@ -30,6 +30,7 @@ TRIALS = 6
 
 LEAST_WHOLE_REPETITIONS = 4
 TIMING_BUDGET_S = 6.0
+EMPTY_REPETITIONS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +51,44 @@ class Schedule:
     slack_bytes: int
     """What the allocator may waste per call."""
 
+    least_calls: int
+    negligible_handoff: float
+    """Share of a repetition below which the handoff is subtracted without a look at noisy slopes."""
+
+    from_least: bool
+    """Whether the shortest repetition counts, not the median: a CPU is shared with everything else on the host."""
+
+    times_empty: bool
+    """Whether a repetition of no call costs the whole handoff; on a GPU it lacks the context switch."""
+
 
 SCHEDULES = {
     # Handoff below half a millisecond; torch takes device memory in segments of 2 and 20 MiB.
-    "cuda": Schedule(0.020, 512, 10, 3, cold_factor=2.5, slack_bytes=44 << 20),
+    "cuda": Schedule(
+        0.020,
+        512,
+        10,
+        3,
+        cold_factor=2.5,
+        slack_bytes=44 << 20,
+        least_calls=2,
+        negligible_handoff=0.0,
+        from_least=False,
+        times_empty=False,
+    ),
     # Handoff about 60 us. Random numbers cost 30 ns each here, so few sets; the last cache may be larger than all of them.
-    "cpu": Schedule(0.005, 16, 6, 2, cold_factor=0.0, slack_bytes=1 << 16),
+    "cpu": Schedule(
+        0.005,
+        16,
+        8,
+        2,
+        cold_factor=0.0,
+        slack_bytes=1 << 16,
+        least_calls=4,
+        negligible_handoff=0.05,
+        from_least=True,
+        times_empty=True,
+    ),
 }
 
 SLOTS_PER_PACKET = 400
@@ -229,7 +262,7 @@ class Evaluation:
         footprint = self._reference.input_bytes + self._reference.output_bytes
         plan = self._schedule
         cold = math.ceil(plan.cold_factor * self._device.last_level_cache_bytes() / max(footprint, 1))
-        wanted = max(2, math.ceil(plan.target_s / max(rough_s, 1e-7)), min(cold, 256))
+        wanted = max(plan.least_calls, math.ceil(plan.target_s / max(rough_s, 1e-7)), min(cold, 256))
         if self._device.kind == "cuda":
             # An eager call of a small kernel is mostly launch; in a graph it is up to ten times shorter.
             wanted = max(wanted, math.ceil(plan.target_s / max(rough_s / 8, 1e-7))) if rough_s < 2e-4 else wanted
@@ -271,7 +304,13 @@ class Evaluation:
                 samples, repetitions = self._sample()
             finally:
                 self._quiet(False)
-        return Measured(self._mode, estimate(samples, handoff_s), samples.calls, repetitions, self._max_abs_err)
+        return Measured(
+            self._mode,
+            estimate(samples, handoff_s, self._schedule.negligible_handoff, from_least=self._schedule.from_least),
+            samples.calls,
+            repetitions,
+            self._max_abs_err,
+        )
 
     @property
     def mode(self) -> str:
@@ -299,6 +338,9 @@ class Evaluation:
         if 1 < half < calls:
             plans += [Plan.HALF] * self._schedule.short_repetitions
         secrets.SystemRandom().shuffle(plans)
+        empty = (
+            [self._repeat(Plan.NONE, [], {}) for _ in range(EMPTY_REPETITIONS)] if self._schedule.times_empty else []
+        )
         end = time.monotonic() + TIMING_BUDGET_S
         for plan in plans:
             enough = len(walls[Plan.ALL]) >= LEAST_WHOLE_REPETITIONS and bool(walls[Plan.SINGLE])
@@ -310,7 +352,9 @@ class Evaluation:
             else:
                 chosen, number = (self._order if plan is Plan.ALL else self._order[:half]), int(plan)
             walls[plan].append(self._repeat(number, chosen, {i: self._draw(i) for i in chosen}))
-        samples = Samples(calls, half, tuple(walls[Plan.ALL]), tuple(walls[Plan.HALF]), tuple(walls[Plan.SINGLE]))
+        samples = Samples(
+            calls, half, tuple(walls[Plan.ALL]), tuple(walls[Plan.HALF]), tuple(walls[Plan.SINGLE]), tuple(empty)
+        )
         return samples, sum(len(w) for w in walls.values())
 
     def _draw(self, index: int) -> Draw:

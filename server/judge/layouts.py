@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from kernel_env.models import Verdict
+from kernel_env.terms import Verdict
 
 from ..protocol import DTYPES, Called, Region, TensorLayout
 from .device import Arena

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from kernel_env.models import Stage, Verdict
+from kernel_env.terms import Stage, Verdict
 
 from ..protocol import (
     GO,

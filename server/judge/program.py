@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from kernel_env.models import Precision, Stage, Verdict
+from kernel_env.terms import Precision, Stage, Verdict
 
 from ..protocol import Channel, ChannelClosed
 from ..sandbox.warden_client import WardenClient

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from kernel_env.models import Precision
+from kernel_env.terms import Precision
 
 from ..protocol import DTYPES
 from .compare import BASE, Tolerance, block_elements, error_ratio

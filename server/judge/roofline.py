@@ -5,7 +5,7 @@ Source: Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009, doi:10.1145/1
 
 from dataclasses import dataclass
 
-from kernel_env.models import Precision
+from kernel_env.terms import Precision
 
 
 @dataclass(frozen=True, slots=True)

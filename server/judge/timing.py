@@ -4,12 +4,17 @@ A repetition of n calls takes W(n) = handoff + n * t on the judge's clock. The h
 is not the submission's. It drops out of slopes between different n, and it can be subtracted if it is known. Either alone
 could be gamed: a slope by being slow when few calls are asked for, a subtraction by having a shorter handoff than assumed.
 So t is the largest of the slopes and of (W(K) - h) / K, with h the smallest handoff the reference ever had in the same
-task on the same device, which a submission cannot influence.
+task on the same device, which a submission cannot influence. Where clocks are noisy and h is below a stated share of K * t,
+the slopes could only add noise: h then bounds what a shorter handoff can gain, and the subtraction alone is used.
 """
 
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+
+SHORTEST_S = 1e-9
+"""A time is never zero or negative, whatever the noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,9 @@ class Samples:
     single: tuple[float, ...]
     """Repetitions of one call."""
 
+    empty: tuple[float, ...] = ()
+    """Repetitions of no call, where that costs the whole handoff."""
+
     def __post_init__(self) -> None:
         """Refuse samples no time can be made of.
 
@@ -37,7 +45,7 @@ class Samples:
         """
         if not (self.whole and self.single and 1 <= self.half_calls <= self.calls):
             raise ValueError("too few samples")
-        if any(not 0 < w < float("inf") for w in (*self.whole, *self.half, *self.single)):
+        if any(not 0 < w < float("inf") for w in (*self.whole, *self.half, *self.single, *self.empty)):
             raise ValueError("a sample is not a positive time")
 
 
@@ -49,7 +57,7 @@ class Estimate:
     ci_low_s: float
     ci_high_s: float
     handoff_s: float
-    """Handoff these samples imply: the least whole repetition minus K calls."""
+    """Handoff that was subtracted."""
 
 
 def slopes(samples: Samples) -> list[float]:
@@ -61,32 +69,42 @@ def slopes(samples: Samples) -> list[float]:
     return [(whole - wall) / (samples.calls - calls) for calls, wall in points if calls < samples.calls]
 
 
-def estimate(samples: Samples, handoff_s: float | None = None) -> Estimate:
+def estimate(
+    samples: Samples, handoff_s: float | None = None, negligible: float = 0.0, *, from_least: bool = False
+) -> Estimate:
     """Time per call.
 
     Args:
         handoff_s: Smallest handoff known from a trusted run; None when these samples are that run.
+        negligible: Share of K * t below which the handoff may be subtracted without a look at the slopes.
+        from_least: Take the shortest repetition instead of the median. Every repetition is verified, so the shortest is
+            a true time; on a host shared with other work the median measures the others.
     """
     calls = samples.calls
-    candidates = [slope for slope in slopes(samples) if slope > 0]
+    middle = min(samples.whole) if from_least else statistics.median(samples.whole)
+    rising = [slope for slope in slopes(samples) if slope > 0]
     if handoff_s is None:
-        # A trusted run: its slope is honest. One call per repetition leaves no slope; then nothing is subtracted.
-        t = max(candidates, default=statistics.median(samples.whole) / calls)
-        handoff = max(0.0, min(samples.whole) - calls * t)
-    else:
-        handoff = handoff_s
-        whole = (statistics.median(samples.whole) - handoff) / calls
-        t = max([whole, *candidates])
-    t = max(t, 1e-9)
+        handoff_s = _handoff(samples, rising)
+    t = (middle - handoff_s) / calls
+    if handoff_s > negligible * max(calls * t, 0.0):
+        t = max([t, *rising])
+    t = max(t, SHORTEST_S)
     low, high = median_interval(samples.whole)
-    middle = statistics.median(samples.whole)
-    implied = max(0.0, min(samples.whole) - calls * t)
+    # What this run's own handoff exceeds the subtracted one by is time nobody can attribute.
+    unknown = max(0.0, min(samples.whole) - calls * t - handoff_s) / calls
     return Estimate(
         t_s=t,
-        ci_low_s=max(1e-9, t - (middle - low) / calls),
-        ci_high_s=t + (high - middle) / calls + max(0.0, implied - handoff) / calls,
-        handoff_s=implied if handoff_s is None else handoff,
+        ci_low_s=max(SHORTEST_S, t - (middle - low) / calls),
+        ci_high_s=t + (high - middle) / calls + unknown,
+        handoff_s=handoff_s,
     )
+
+
+def _handoff(samples: Samples, rising: Sequence[float]) -> float:
+    """Handoff of a trusted run: measured by empty repetitions, else what its own honest slope leaves over."""
+    if samples.empty:
+        return min(samples.empty)
+    return max(0.0, min(samples.whole) - samples.calls * max(rising)) if rising else 0.0
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float]:

@@ -149,7 +149,7 @@ def _set_rlimits(c: Confinement) -> None:
     """Hard limits, which nobody without privileges can raise."""
     limits = c.limits
     wanted = {
-        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_CORE: 1,  # not 0: with that the kernel still pipes a whole dump into the host's crash handler
         resource.RLIMIT_NOFILE: limits.open_files,
         resource.RLIMIT_FSIZE: limits.file_bytes,
         resource.RLIMIT_MSGQUEUE: 0,

@@ -104,10 +104,10 @@ def run_checks(
             checks += _confinement_checks(laboratory)
             checks += _warden_checks(laboratory)
             if with_imports:
-                detail = laboratory.attempt("packages")
+                (detail,) = laboratory.attempt("packages")
                 checks.append(Check("packages", State.MISSING if "absent" in detail else State.OK, detail))
             if devices:
-                detail = laboratory.attempt("devices")
+                (detail,) = laboratory.attempt("devices")
                 checks.append(Check("device nodes", State.OK if detail == "done" else State.REFUSED, detail))
     except (KernelEnvError, OSError) as error:
         checks.append(Check("sandbox", State.REFUSED, str(error)))
@@ -125,8 +125,8 @@ class _Laboratory:
         self._scene = scene
 
     @contextmanager
-    def running(self, probe: str) -> Iterator[tuple[Slot, subprocess.Popen[bytes]]]:
-        """A probe in a fresh slot under the warden, killed at the end."""
+    def running(self, names: str) -> Iterator[tuple[Slot, subprocess.Popen[bytes]]]:
+        """Probes in a fresh slot under the warden, killed at the end."""
         slot = self.pool.acquire(PROBE_TIMEOUT_S)
         environment = environ.environment(slot.scratch, "cpu", cores=2)
         confinement = replace(
@@ -137,7 +137,7 @@ class _Laboratory:
             environment=environment,
             limits=SMALL,
         )
-        if probe in {"compiler", "packages"}:
+        if "compiler" in names or names == "packages":
             confinement = replace(confinement, limits=Limits())
         scene = replace(self._scene, confinement=confinement)
         process: subprocess.Popen[bytes] | None = None
@@ -145,7 +145,7 @@ class _Laboratory:
             if slot.uid is not None:
                 self.pool.watch(slot, confinement.limits)
             process = subprocess.Popen(
-                program.command("probes", probe, probes.SCENE.dump_json(scene).decode()),
+                program.command("probes", names, probes.SCENE.dump_json(scene).decode()),
                 env=program.environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -162,14 +162,15 @@ class _Laboratory:
                     process.communicate(timeout=PROBE_TIMEOUT_S)
             self.pool.release(slot)
 
-    def attempt(self, probe: str) -> str:
-        """What came of a probe that ends by itself."""
-        with self.running(probe) as (_, process):
+    def attempt(self, *names: str) -> tuple[str, ...]:
+        """What came of each of several probes that end by themselves, made by one candidate."""
+        with self.running(",".join(names)) as (_, process):
             try:
-                output, _ = process.communicate(timeout=PROBE_TIMEOUT_S)
+                lines = process.communicate(timeout=PROBE_TIMEOUT_S)[0].decode(errors="replace").splitlines()
+                reason = f"no answer, ended with {process.returncode}"
             except subprocess.TimeoutExpired:
-                return "no answer"
-            return output.decode(errors="replace").strip() or f"ended with {process.returncode}"
+                lines, reason = [], "no answer in time"
+        return (*lines, *[reason] * (len(names) - len(lines)))
 
 
 @contextmanager
@@ -205,12 +206,10 @@ def _laboratory(
 def _confinement_checks(laboratory: _Laboratory) -> list[Check]:
     """What must be refused, and what must not."""
     checks = []
-    for probe, what in REFUSALS.items():
-        outcome = laboratory.attempt(probe)
+    for (probe, what), outcome in zip(REFUSALS.items(), laboratory.attempt(*REFUSALS), strict=True):
         detail = f"{what} is refused" if outcome == "refused" else f"{what}: {outcome}"
         checks.append(Check(probe, State.OK if outcome == "refused" else State.WEAK, detail))
-    for probe, what in ABILITIES.items():
-        outcome = laboratory.attempt(probe)
+    for (probe, what), outcome in zip(ABILITIES.items(), laboratory.attempt(*ABILITIES), strict=True):
         detail = f"{what} works" if outcome == "done" else f"{what}: {outcome}"
         checks.append(Check(probe, State.OK if outcome == "done" else State.REFUSED, detail))
     return checks

@@ -71,7 +71,9 @@ def environment(
         "MAX_JOBS": str(cores),
         "CUDA_VISIBLE_DEVICES": visible_device or "",
     }
-    if device_kind == "cuda":
+    if device_kind == "cpu":
+        values["TRITON_INTERPRET"] = "1"  # read when a kernel is decorated
+    else:
         values |= {
             # CUDA IPC cannot export memory of the asynchronous or the expandable allocator.
             "PYTORCH_ALLOC_CONF": "backend:native,expandable_segments:False",

@@ -36,6 +36,10 @@ def abi_version() -> int:
         return 0
 
 
+# The first call looks for libc by running ldconfig, which takes 10 ms: once in the zygote, not once per candidate.
+abi_version()
+
+
 class FileRules:
     """Rules under construction. Build them before the uid is dropped, when every root can still be opened.
 

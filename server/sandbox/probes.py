@@ -1,7 +1,7 @@
-"""Attempts to break out, made by a confined process for `doctor`. A program: `python -m <package>.probes NAME JSON`.
+"""Attempts to break out, made by a confined process for `doctor`. A program: `python -m <package>.probes NAMES JSON`.
 
-It confines itself as a candidate would be, makes one attempt, and prints what came of it. Everything here is ours; the
-point is that the host, not the program, is what is examined.
+It confines itself as a candidate would be, makes the attempts, and prints a line for what came of each. All of this is
+ours; the point is that the host, not the program, is what is examined.
 """
 
 import ctypes
@@ -43,12 +43,13 @@ class Scene:
 
 
 def main() -> None:
-    """Confine this process and make the attempt named on the command line."""
+    """Confine this process and make the attempts named on the command line, separated by commas."""
     scene = SCENE.validate_json(sys.argv[2])
     reach.make_reachable(scene.confinement.readable)
-    attempt = PROBES[sys.argv[1]]
+    attempts = [PROBES[name] for name in sys.argv[1].split(",")]
     confine(scene.confinement)
-    os.write(1, attempt(scene).encode() + b"\n")
+    for attempt in attempts:
+        os.write(1, attempt(scene).encode() + b"\n")
 
 
 def _refused(action: Callable[[], object]) -> str:

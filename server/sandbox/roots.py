@@ -1,9 +1,11 @@
 """Which paths a candidate needs, and whether another user can get to them. Trusted code."""
 
 import os
+import shutil
 import site
 import stat
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import kernel_env
@@ -19,7 +21,23 @@ def default_readable() -> tuple[str, ...]:
     python = {sys.prefix, sys.base_prefix, sys.exec_prefix, *site.getsitepackages()}
     toolkit = {os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)}
     libraries = {path for path in os.environ.get("LD_LIBRARY_PATH", "").split(":") if path.startswith("/")}
-    return SYSTEM + tuple(sorted(path for path in own | python | toolkit | libraries if _is_wanted(path)))
+    wanted = own | python | toolkit | libraries | _toolchains()
+    return SYSTEM + tuple(sorted(path for path in wanted if _is_wanted(path)))
+
+
+def _toolchains() -> set[str]:
+    """Where the compilers really are: a name on the PATH may be a link, and `CC` may name one that is not on it."""
+    names = ["gcc", "g++", "cc", "c++", "nvcc", "ninja", "ld", "as"]
+    names += [os.environ[name] for name in ("CC", "CXX", "CUDAHOSTCXX") if os.environ.get(name)]
+    found = (shutil.which(name) for name in names)
+    binaries = {Path(path).resolve().parent for path in found if path is not None}
+    return {str(binary.parent) for binary in binaries if binary.name == "bin" and len(binary.parts) > 2}
+
+
+def nvidia_devices(minor_numbers: Iterable[int]) -> tuple[str, ...]:
+    """Device nodes that CUDA opens for these devices, as far as they exist. The driver's number, not CUDA's index."""
+    nodes = ["/dev/nvidiactl", "/dev/nvidia-uvm", *(f"/dev/nvidia{number}" for number in minor_numbers)]
+    return tuple(node for node in nodes if os.path.exists(node))
 
 
 def blocking_directory(path: str) -> str | None:

@@ -82,6 +82,7 @@ def _flatten(top: int, name: str, prefix: str, moved: int, stop_at: float) -> in
     try:
         for child in _unlink_files(fd, stop_at):
             moved += 1
+            os.close(_open_directory(child, fd))  # a directory that is closed to its owner cannot be moved either
             os.rename(child, f"{prefix}{moved}", src_dir_fd=fd, dst_dir_fd=top)
     finally:
         os.close(fd)

@@ -26,12 +26,16 @@ SAMPLE_PERIOD_S = 0.05
 WALK_BUDGET_S = 0.01
 """Part of a period spent on trees of files: a fifth of one core, and only while candidates make thousands of them."""
 
-POLL_S = 0.0005
-SPIN_S = 0.002
-"""A process stops within a fraction of this; a wait with a timer would take longer."""
+POLL_S = 0.0001
+"""How often to look whether a signal was obeyed. Asleep in between: each thread needs a core to stop on."""
+
+SLOW_POLL_S, SLOW_AFTER_S = 0.002, 0.01
+"""The same for one that takes long: a process that frees much device memory, or that hangs in the driver."""
 
 NUDGE_S = 0.02
 """A task that waits for a child which was stopped too never stops itself: let both run, and stop them again."""
+
+NUDGE_LENGTH_S = 0.0005
 
 LAST_KILL_S = 2.0
 
@@ -42,6 +46,7 @@ class Settling:
 
     client: int
     request: Request
+    since: float
     deadline: float
     nudge_at: float
 
@@ -78,7 +83,8 @@ class Warden:
     def _patience(self) -> float:
         """Seconds until there is something to do without a request."""
         if self._settling:
-            return POLL_S
+            newest = max(entry.since for entry in self._settling)
+            return POLL_S if time.monotonic() < newest + SLOW_AFTER_S else SLOW_POLL_S
         return max(0.0, self._next_sample - time.monotonic()) if self._watched else 1.0
 
     def _readable(self, timeout_s: float) -> list[int]:
@@ -136,12 +142,9 @@ class Warden:
             case Op.FREEZE | Op.KILL:
                 self._press(request)
                 now = time.monotonic()
-                waiting = Settling(fd, request, now + request.deadline_s, now + NUDGE_S)
-                while self._unsettled(request):
-                    if time.monotonic() > now + min(SPIN_S, request.deadline_s):
-                        self._settling.append(waiting)
-                        return None
-                return done
+                if self._unsettled(request):
+                    self._settling.append(Settling(fd, request, now, now + request.deadline_s, now + NUDGE_S))
+                    return None
         return done
 
     def _killed(self, request: Request) -> tuple[tuple[int, KillReason], ...]:
@@ -185,7 +188,7 @@ class Warden:
                 entry.nudge_at = now + NUDGE_S
                 if entry.request.op is Op.FREEZE:
                     self._signal(unsettled, signal.SIGCONT)
-                    time.sleep(POLL_S)
+                    time.sleep(NUDGE_LENGTH_S)
                 self._signal(unsettled, signal.SIGSTOP if entry.request.op is Op.FREEZE else signal.SIGKILL)
             self._settling.append(entry)
 
@@ -255,6 +258,10 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         # A key press or a stop of the whole group must not end the one process that cleans up: its parent's end does.
         signal.signal(number, signal.SIG_IGN)
+    # A candidate may keep every core busy, and stopping it must not wait its turn. Needs CAP_SYS_NICE, which a
+    # container may lack; the next best then is to be one process among many.
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "wb", buffering=0) as file:
         file.write(b"-1000")  # allowed with CAP_SYS_RESOURCE only
     Warden([socket.socket(fileno=int(argument)) for argument in sys.argv[1:]]).run()

@@ -14,7 +14,7 @@ Names count wherever the file uses them as code; comments and strings do not.
 
 import ast
 
-from kernel_env.models import Precision
+from kernel_env.terms import Precision
 
 from ..errors import InvalidRequest
 

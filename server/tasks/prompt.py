@@ -5,7 +5,7 @@ What the prompt promises is what the judge holds: whoever changes a rule there c
 
 from pathlib import Path
 
-from kernel_env.models import Language, Precision
+from kernel_env.terms import Language, Precision
 
 from .splits import operator_of
 from .task import Task

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernel_env.models import Precision
+from kernel_env.terms import Precision
 
 from ..errors import InvalidRequest
 from .contract import PRECISION_NAME, precision_of

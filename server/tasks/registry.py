@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from kernel_env.models import Language, Split
+from kernel_env.terms import Language, Split
 
 from ..errors import InvalidRequest
 from .reader import read_task_file

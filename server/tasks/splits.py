@@ -12,7 +12,7 @@ The rule works on the *operator*: the file name without level, number and punctu
 import hashlib
 import re
 
-from kernel_env.models import Split
+from kernel_env.terms import Split
 
 EVAL_ONE_IN = 10
 """One operator in so many outside the table is held out for evaluation."""

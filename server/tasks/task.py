@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kernel_env.models import Language, Precision, Split
+from kernel_env.terms import Language, Precision, Split
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The client: a reply is returned only if it answers this call in this episode; everything else is a typed exception."""
+"""The client: a reply is returned only if it answers this call in this episode; all else is a typed exception."""
 
 import asyncio
 import gc
@@ -13,7 +13,7 @@ from websockets.asyncio.server import ServerConnection
 from websockets.asyncio.server import serve as ws_serve
 
 from kernel_env import ClientError, KernelAction, KernelEnv, ReplyTimeout, ServerError, ServerFull, SessionLost
-from kernel_env.models import Verdict
+from kernel_env.terms import Verdict
 from server.settings import Settings
 from server.testing import FakeEvaluator, passed
 from tests.serving import serving
@@ -59,7 +59,7 @@ def test_generic_and_auto_clients_find_the_server(monkeypatch: pytest.MonkeyPatc
     found = _discovery._create_env_info_from_package("openenv-kernel-env", "kernel_env", "0.1.0")
     assert found is not None
     assert (found.env_key, found.default_image) == ("kernel", "kernel-env:latest")
-    discovery = _discovery.EnvironmentDiscovery()
+    discovery = _discovery.EnvironmentDiscovery()  # type: ignore[no-untyped-call]
     discovery._cache = {found.env_key: found}
     monkeypatch.setattr(_discovery, "_global_discovery", discovery)
     with serving(FakeEvaluator()) as url:
@@ -83,7 +83,7 @@ def test_a_late_reply_is_never_taken_for_the_next_one() -> None:
     async def scenario(url: str) -> None:
         async with KernelEnv(url, message_timeout_s=0.2) as env:
             await env.reset(task_id="relu", episode_id="first")
-            with pytest.raises(ReplyTimeout, match="0.2 s"):
+            with pytest.raises(ReplyTimeout, match=r"0\.2 s"):
                 await env.step("slow")
             with pytest.raises(SessionLost, match=r"no reply came.*call reset\(\)"):
                 await env.step("next")

@@ -55,7 +55,7 @@ def healthy_port() -> Iterator[int]:
             self.send_response(200 if self.path == "/health" else 404)
             self.end_headers()
 
-        def log_message(self, format: str, *args: object) -> None:
+        def log_message(self, *_: object) -> None:
             pass
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Health)
@@ -102,7 +102,8 @@ def test_none_leaves_the_flags_out(host: Host) -> None:
     assert not {"--gpus", "--shm-size"} & set(host.calls()[0])
 
 
-def test_an_unknown_option_is_refused(host: Host) -> None:
+@pytest.mark.usefixtures("host")
+def test_an_unknown_option_is_refused() -> None:
     with pytest.raises(TypeError, match="gpu_count"):
         DockerProvider().start_container("image", gpu_count=2)
 
@@ -138,9 +139,8 @@ def test_a_container_that_ended_is_reported_with_its_log(host: Host) -> None:
         provider.wait_for_ready("http://127.0.0.1:1", timeout_s=5.0)
 
 
-def test_a_container_that_is_not_ready_in_time_is_reported_with_its_log(
-    host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("host")
+def test_a_container_that_is_not_ready_in_time_is_reported_with_its_log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(docker_module, "POLL_S", 0.01)
     provider = DockerProvider(gpus=None)
     provider.start_container("image")

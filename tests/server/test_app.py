@@ -6,6 +6,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as ws_connect
 
 from kernel_env.client import KernelEnv
-from kernel_env.models import MAX_CODE_CHARS, Verdict
+from kernel_env.terms import MAX_CODE_CHARS, Verdict
 from server.evaluator.interface import Evaluation
 from server.settings import Settings
 from server.testing import FakeEvaluator
@@ -40,6 +41,14 @@ async def ask(socket: ClientConnection, frame: object) -> dict[str, Any]:
     return reply
 
 
+def until(is_so: Callable[[], bool]) -> None:
+    """Return once it is so; the far end is another thread, which can only be asked."""
+    deadline = time.monotonic() + 5.0
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_64_sessions_play_episodes_at_the_same_time() -> None:
     evaluator = FakeEvaluator(delay_s=0.05)
 
@@ -48,7 +57,8 @@ def test_64_sessions_play_episodes_at_the_same_time() -> None:
             await env.reset(seed=number, episode_id=f"episode-{number}")
             result = await env.step(f"x = {number}")
             assert result.observation.episode_id == f"episode-{number}"
-            return result.observation.verdict
+            verdict: Verdict | None = result.observation.verdict
+            return verdict
 
     async def play_all(url: str) -> list[Verdict | None]:
         return await asyncio.gather(*(play(url, number) for number in range(64)))
@@ -105,9 +115,7 @@ def test_a_full_server_says_so_and_a_freed_session_can_be_taken() -> None:
                     reply = json.loads(await second.recv())
             assert reply["data"]["code"] == "CAPACITY_REACHED"
             assert (await asyncio.to_thread(get, f"{url}/capacity"))[1]["free_sessions"] == 0
-        async with asyncio.timeout(5.0):
-            while (await asyncio.to_thread(get, f"{url}/capacity"))[1]["free_sessions"] == 0:
-                await asyncio.sleep(0.02)
+        await asyncio.to_thread(until, lambda: get(f"{url}/capacity")[1]["free_sessions"] == 1)
         async with socket_of(url) as third:
             assert (await ask(third, {"type": "reset", "data": {}}))["type"] == "observation"
 
@@ -122,22 +130,12 @@ def test_a_client_that_leaves_frees_its_session_while_its_step_still_waits() -> 
         async with socket_of(url) as socket:
             await ask(socket, {"type": "reset", "data": {}})
             await socket.send(json.dumps({"type": "step", "data": {"code": "x"}}))
-            while evaluator.status().waiting == 0:
-                await asyncio.sleep(0.01)
-        async with asyncio.timeout(5.0):
-            while evaluator.status().waiting:
-                await asyncio.sleep(0.01)
+            await asyncio.to_thread(until, lambda: evaluator.status().waiting == 1)
+        await asyncio.to_thread(until, lambda: evaluator.status().waiting == 0)
 
     with serving(evaluator) as url:
         asyncio.run(scenario(url))
-        wait_until_free(url)
-
-
-def wait_until_free(url: str) -> None:
-    deadline = time.monotonic() + 5.0
-    while get(f"{url}/capacity")[1]["active_sessions"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+        until(lambda: get(f"{url}/capacity")[1]["active_sessions"] == 0)
 
 
 def test_sessions_leave_no_line_in_the_log(capsys: pytest.CaptureFixture[str]) -> None:
@@ -149,7 +147,7 @@ def test_sessions_leave_no_line_in_the_log(capsys: pytest.CaptureFixture[str]) -
 
     with serving(FakeEvaluator()) as url:
         asyncio.run(scenario(url))
-        wait_until_free(url)
+        until(lambda: get(f"{url}/capacity")[1]["active_sessions"] == 0)
     written = "".join(capsys.readouterr())
     assert "Application startup complete" in written
     for noise in ("Exception", "Traceback", "connection", "WebSocket", "GET /capacity"):
@@ -195,8 +193,7 @@ def test_steps_at_work_end_when_the_server_stops() -> None:
         async with socket_of(url) as socket:
             await ask(socket, {"type": "reset", "data": {}})
             await socket.send(json.dumps({"type": "step", "data": {"code": "x"}}))
-            while evaluator.status().running == 0:
-                await asyncio.sleep(0.01)
+            await asyncio.to_thread(until, lambda: evaluator.status().running == 1)
 
     with serving(evaluator) as url:
         asyncio.run(begin_step(url))
@@ -208,7 +205,7 @@ def test_steps_at_work_end_when_the_server_stops() -> None:
 def test_nothing_is_built_before_the_server_runs() -> None:
     from server.app import make_app
 
-    def must_not_be_called(settings: Settings) -> Evaluation:
+    def must_not_be_called(_: Settings) -> Evaluation:
         raise AssertionError("built at import")
 
     app = make_app(Settings(), build=must_not_be_called, event_fd=None)

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from kernel_env.terms import Stage, Verdict
 from server import cli, runtime
 from server.errors import EvaluatorError
+from server.sandbox import doctor
 from server.settings import Settings
 from server.testing import FakeEvaluator, failed, passed
-from kernel_env.models import Stage, Verdict
 
 
 @dataclass
@@ -29,7 +30,7 @@ def kernel_env(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
         monkeypatch.delenv(name, raising=False)
 
     def run(*arguments: str, evaluator: FakeEvaluator | Exception | None = None) -> Ran:
-        def build(settings: Settings) -> FakeEvaluator:
+        def build(_: Settings) -> FakeEvaluator:
             if isinstance(evaluator, Exception):
                 raise evaluator
             assert evaluator is not None, "no evaluator is needed for this"
@@ -65,7 +66,8 @@ def test_evaluate_prints_one_json_object_and_closes_the_evaluator(kernel_env: An
     ran = kernel_env("evaluate", "--task", "relu", "--file", submission, "--json", evaluator=evaluator)
     assert (ran.code, ran.err, ran.out.count("\n")) == (0, "", 1)
     fields = json.loads(ran.out)
-    assert (fields["verdict"], fields["reward"], fields["done"], fields["task_id"]) == ("passed", 1.65, True, "relu")
+    assert (fields["verdict"], fields["done"], fields["task_id"]) == ("passed", True, "relu")
+    assert fields["reward"] == pytest.approx(1.65)
     assert evaluator.is_closed
 
 
@@ -93,6 +95,7 @@ def test_a_submission_can_come_from_standard_input(kernel_env: Any, monkeypatch:
         (("evaluate", "--task", "relu", "--file", "{long}"), "262144"),
         (("evaluate", "--task", "relu", "--file", "{file}", "--language", "cuda"), "cpp, triton"),
         (("evaluate", "--task", "relu", "--file", "{file}", "--device", "tpu"), "--device"),
+        (("evaluate", "--task", "relu", "--file", "{file}", "--device", "cuda:99"), "--device"),
         (("evaluate", "--task", "relu"), "--file"),
         (("evaluate", "--tusk", "relu"), "--tusk"),
         (("tasks", "show", "relo"), "relu"),
@@ -145,7 +148,19 @@ def test_device_of_the_command_line_replaces_that_of_the_environment(
             super().__init__(settings, *rest, **options)
 
     monkeypatch.setattr(cli, "Runtime", Recording)
-    monkeypatch.setenv("KERNEL_ENV_DEVICES", "cpu")
-    arguments = ("evaluate", "--task", "relu", "--file", submission, "--device", "cuda:1")
+    monkeypatch.setenv("KERNEL_ENV_DEVICES", "cuda:9")
+    arguments = ("evaluate", "--task", "relu", "--file", submission, "--device", "cpu")
     assert kernel_env(*arguments, evaluator=FakeEvaluator()).code == 0
-    assert seen[0].devices == ("cuda:1",)
+    assert seen[0].devices == ("cpu",)
+
+
+def test_doctor_prints_its_checks_and_fails_if_one_is_refused(kernel_env: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    checks = [doctor.Check("gcc", doctor.State.OK, "found"), doctor.Check("mps", doctor.State.REFUSED, "it runs")]
+    monkeypatch.setattr(doctor, "run_checks", lambda **_: tuple(checks))
+    monkeypatch.setenv("KERNEL_ENV_DEVICES", "cpu")
+    ran = kernel_env("doctor", "--json")
+    assert ran.code == 1
+    assert json.loads(ran.out)[1] == {"name": "mps", "state": "refused", "detail": "it runs"}
+    del checks[1]
+    ran = kernel_env("doctor")
+    assert (ran.code, ran.out) == (0, "ok        gcc  found\n")

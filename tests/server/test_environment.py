@@ -4,6 +4,7 @@ import math
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -147,7 +148,7 @@ def test_a_refused_reset_leaves_the_episode_running() -> None:
     env.step(code(1))
     for options in ({"task_id": "nope"}, {"task_id": "relu", "language": "cuda"}, {"typo": 1}, {"max_turns": 99}):
         with pytest.raises(InvalidRequest):
-            env.reset(**options)  # type: ignore[arg-type]
+            env.reset(**options)
     seen = env.step(code(2))
     assert (seen.episode_id, seen.turn) == ("first", 2)
 
@@ -275,7 +276,8 @@ def test_a_waiting_step_gives_up_when_nobody_waits_for_it(how: str) -> None:
     name = connections.open()
     evaluator = FakeEvaluator(hold=threading.Event())
     env = environment(evaluator, connections=connections)
-    env.reset(task_id="relu", **{CONNECTION_OPTION: name})
+    options: dict[str, Any] = {"task_id": "relu", CONNECTION_OPTION: name}
+    env.reset(**options)
     thread = threading.Thread(target=env.step, args=(code(1),))
     thread.start()
     while not evaluator.calls:

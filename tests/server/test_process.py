@@ -67,8 +67,7 @@ def is_alive(pid: int) -> bool:
 
 
 def test_a_whole_episode_imports_no_torch() -> None:
-    done = subprocess.run([sys.executable, "-c", EPISODE], env=environ(), capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
+    subprocess.run([sys.executable, "-c", EPISODE], env=environ(), check=True, timeout=120)
 
 
 @dataclass

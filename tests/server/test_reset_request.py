@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kernel_env.models import Language, Split
+from kernel_env.terms import Language, Split
 from server.errors import InvalidRequest
 from server.reset_request import ResetRequest, require_offered
 from server.tasks.registry import load_tasks

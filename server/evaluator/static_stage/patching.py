@@ -95,10 +95,11 @@ def _table(node: ast.expr, names: Names) -> str | None:
     if isinstance(node, ast.Subscript) and names.dotted(node.value) == _MODULE_TABLE:
         key = node.slice
         return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else None
-    if isinstance(node, ast.Attribute) and isinstance(node.value, (ast.Subscript, ast.Call)):
+    origin = names.dotted(node)
+    if origin is None and isinstance(node, ast.Attribute):
         inner = _table(node.value, names)
         return None if inner is None else f"{inner}.{node.attr}"
-    return names.dotted(node)
+    return origin
 
 
 def _is_protected(origin: str) -> bool:

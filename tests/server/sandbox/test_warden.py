@@ -5,18 +5,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from server.errors import EvaluatorError
-from server.sandbox.limits import MIB, Limits
+from server.sandbox.limits import Limits
 from server.sandbox.process_table import ProcessTable, Target
 from server.sandbox.slots import SlotPool
 from server.sandbox.warden_client import WardenClient, start_warden
 from server.sandbox.warden_wire import Watch
+from tests.server.sandbox.candidates import wait_for
 
 BUSY_THREADS = """
 import threading, time
@@ -46,29 +46,11 @@ time.sleep(0.2)
 print("up", flush=True)
 time.sleep(60)
 """
-WAIT_S = 15.0
-
-
-def wait_for(condition: Callable[[], bool]) -> bool:
-    """Whether the condition becomes true in time."""
-    stop_at = time.monotonic() + WAIT_S
-    while not condition():
-        if time.monotonic() > stop_at:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def beats(scratch: str) -> list[str]:
     """What the threads wrote last."""
     return [path.read_text() for path in sorted(Path(scratch).glob("beat*"))]
-
-
-def killed_for(host: Any, source: str, limits: Limits) -> str | None:
-    """Reason for which the warden ends a candidate that runs the source."""
-    with host.slot() as slot, host.running(slot, source, limits):
-        wait_for(lambda: host.warden.census([slot.index])[0].killed is not None)
-        return str(host.warden.census([slot.index])[0].killed)
 
 
 def test_freeze_stops_every_thread_and_thaw_resumes_them(host: Any) -> None:
@@ -124,73 +106,15 @@ def test_orphans_in_groups_of_their_own_are_killed(host: Any) -> None:
 
 
 def test_kill_spares_the_other_slot(strong: Any) -> None:
-    with strong.slot() as one, strong.slot() as two:
-        with strong.running(one, BUSY_THREADS), strong.running(two, BUSY_THREADS) as other:
-            assert wait_for(Path(two.scratch, "up").exists)
-            strong.warden.kill([one.index])
-            assert other.poll() is None
-
-
-def test_memory_over_the_limit_is_noticed(host: Any) -> None:
-    source = "import time\nheld = []\nwhile True:\n    held.append(b'x' * (8 << 20)); time.sleep(0.01)"
-    assert killed_for(host, source, Limits(host_memory_bytes=300 * MIB)) == "memory"
-
-
-def test_shared_mapping_counts_as_memory(host: Any) -> None:
-    source = "import mmap, time\nm = mmap.mmap(-1, 200 << 20)\nm.write(b'x' * (200 << 20)); time.sleep(30)"
-    assert killed_for(host, source, Limits(host_memory_bytes=150 * MIB)) == "memory"
-
-
-def test_scratch_over_the_limit_is_noticed(host: Any) -> None:
-    source = "import os, time\nos.makedirs('a/b')\nopen('a/b/f', 'wb').write(b'x' * (40 << 20)); time.sleep(30)"
-    assert killed_for(host, source, Limits(scratch_bytes=32 * MIB)) == "scratch"
-
-
-def test_deleted_file_that_is_still_open_counts(host: Any) -> None:
-    source = """
-import os, time
-f = open("f", "wb", buffering=0)
-os.unlink("f")
-while True:
-    f.write(b"x" * (4 << 20)); time.sleep(0.01)
-"""
-    assert killed_for(host, source, Limits(scratch_bytes=64 * MIB)) == "scratch"
-
-
-def test_many_files_are_noticed(host: Any) -> None:
-    source = "import time\nfor n in range(3000): open(str(n), 'w').close()\ntime.sleep(30)"
-    assert killed_for(host, source, Limits(scratch_inodes=2000)) == "scratch"
-
-
-def test_files_below_a_path_too_long_to_follow_are_noticed(host: Any) -> None:
-    source = "import os, time\nfor _ in range(30): os.mkdir('d' * 200); os.chdir('d' * 200)\ntime.sleep(30)"
-    assert killed_for(host, source, Limits()) == "scratch"
-
-
-def test_tasks_over_the_limit_are_noticed(strong: Any) -> None:
-    """Where the kernel's own limit did not hold: here nothing set it."""
-    source = "import threading, time\nfor _ in range(60): threading.Thread(target=time.sleep, args=(30,)).start()"
-    with strong.slot() as slot:
-        strong.pool.watch(slot, Limits(processes=20))
-        from .conftest import UNCONFINED, _process
-
-        with _process([UNCONFINED, str(slot.uid), source]):
-            assert wait_for(lambda: strong.warden.census([slot.index])[0].killed is not None)
-            assert strong.warden.census([slot.index])[0].killed == "processes"
-
-
-def test_log_over_the_limit_is_noticed(host: Any) -> None:
-    with host.slot() as slot, host.running(slot, "import time; time.sleep(30)", Limits(log_bytes=1000)):
-        Path(slot.log).write_bytes(b"x" * 2000)
-        assert wait_for(lambda: host.warden.census([slot.index])[0].killed == "log")
-
-
-def test_release_says_why_a_candidate_was_ended(strong: Any) -> None:
-    slot = strong.pool.acquire(5.0)
-    with strong.running(slot, "import time; time.sleep(30)", Limits(log_bytes=1000)):
-        Path(slot.log).write_bytes(b"x" * 2000)
-        wait_for(lambda: strong.warden.census([slot.index])[0].killed is not None)
-        assert strong.pool.release(slot) == "log"
+    with (
+        strong.slot() as one,
+        strong.slot() as two,
+        strong.running(one, BUSY_THREADS),
+        strong.running(two, BUSY_THREADS) as other,
+    ):
+        assert wait_for(Path(two.scratch, "up").exists)
+        strong.warden.kill([one.index])
+        assert other.poll() is None
 
 
 def idle_pair(place: Any, uid: int | None) -> tuple[Any, WardenClient, subprocess.Popen[bytes]]:
@@ -291,7 +215,7 @@ def test_unknown_slot_is_refused_and_the_warden_goes_on(place: Any) -> None:
     started.close()
 
 
-def test_garbage_is_answered_with_a_refusal(place: Any) -> None:
+def test_garbage_is_answered_with_a_refusal() -> None:
     started = start_warden(1)
     started.sockets[0].send(b"{}")
     started.sockets[0].settimeout(10)
@@ -311,7 +235,7 @@ def test_init_cannot_be_a_target(pid: int) -> None:
         Target(root_pid=pid)
 
 
-def test_name_of_a_process_cannot_forge_its_state(place: Any) -> None:
+def test_name_of_a_process_cannot_forge_its_state() -> None:
     source = "import ctypes, time; ctypes.CDLL(None).prctl(15, b') T 1 1 1'); print(flush=True); time.sleep(30)"
     process = subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, start_new_session=True)
     assert process.stdout is not None

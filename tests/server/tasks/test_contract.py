@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from kernel_env.models import Precision
+from kernel_env.terms import Precision
 from server.tasks.contract import precision_of
 
 

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from kernel_env.models import Language, Precision
+from kernel_env.terms import Language, Precision
 from server.tasks.prompt import build_prompt
 from server.tasks.registry import load_tasks
 

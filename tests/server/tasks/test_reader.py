@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_env.models import Precision
+from kernel_env.terms import Precision
 from server.errors import InvalidRequest
 from server.tasks.reader import parse_task, read_task_file
 

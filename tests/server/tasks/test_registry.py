@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from kernel_env.models import Language, Precision, Split
+from kernel_env.terms import Language, Precision, Split
 from server.errors import InvalidRequest
 from server.tasks.registry import PINNED_REVISION, load_tasks
 
-BUILTIN = (
-    "relu leaky_relu sigmoid tanh swish hard_sigmoid hard_tanh softmax log_softmax gelu layer_norm rms_norm sum_reduce "
-    "matmul linear_gelu conv2d"
-).split()
+BUILTIN = [
+    *("relu", "leaky_relu", "sigmoid", "tanh", "swish", "hard_sigmoid", "hard_tanh", "softmax", "log_softmax", "gelu"),
+    *("layer_norm", "rms_norm", "sum_reduce", "matmul", "linear_gelu", "conv2d"),
+]
 
 TASK = """import torch
 import torch.nn as nn

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernel_env.models import Split
+from kernel_env.terms import Split
 from server.tasks.splits import split_of
 
 
