@@ -133,7 +133,7 @@ class Packet:
 
 _HEAD = struct.Struct("<BB")
 _CALLED = struct.Struct("<IQHH")
-_TENSOR = struct.Struct("<BBBxQ8q8q")
+_TENSOR = struct.Struct("<BBBBQ8q8q")
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
 
@@ -150,7 +150,7 @@ def encode_called(called: Called) -> bytes:
     for tensor in tensors:
         pad = (0,) * (MAX_DIMS - len(tensor.shape))
         fields = (*tensor.shape, *pad, *tensor.strides, *pad)
-        parts.append(_TENSOR.pack(tensor.dtype, tensor.region, len(tensor.shape), tensor.offset, *fields))
+        parts.append(_TENSOR.pack(tensor.dtype, tensor.region, len(tensor.shape), 0, tensor.offset, *fields))
     return b"".join(parts)
 
 
@@ -225,10 +225,12 @@ def _decode_called(body: bytes) -> Called:
     structure = body[_CALLED.size : start].decode("ascii")
     tensors = []
     for index in range(count):
-        dtype, region, dims, offset, *numbers = _TENSOR.unpack_from(body, start + index * _TENSOR.size)
+        dtype, region, dims, unused, offset, *numbers = _TENSOR.unpack_from(body, start + index * _TENSOR.size)
         if dims > MAX_DIMS or (dtype >= len(DTYPES) and dtype != OTHER_DTYPE):
             raise ValueError("unknown element type or too many dimensions")
         shape, strides = tuple(numbers[:dims]), tuple(numbers[MAX_DIMS : MAX_DIMS + dims])
+        if unused or any(numbers[dims:MAX_DIMS]) or any(numbers[MAX_DIMS + dims :]):
+            raise ValueError("unused bytes are not zero")
         if any(size < 0 for size in shape) or any(stride < 0 for stride in strides):
             raise ValueError("negative size or stride")
         tensors.append(TensorLayout(dtype, Region(region), offset, shape, strides))
@@ -254,8 +256,8 @@ class Channel:
             ChannelClosed: The other end is gone.
             DeadlineExceeded: The other end does not read.
         """
-        self.sock.settimeout(timeout_s)
         try:
+            self.sock.settimeout(timeout_s)
             if fds:
                 rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))
                 self.sock.sendmsg([packet], [rights])
@@ -274,8 +276,8 @@ class Channel:
             DeadlineExceeded: Nothing came in `timeout_s` seconds.
             MalformedReply: The packet is longer than any may be.
         """
-        self.sock.settimeout(timeout_s)
         try:
+            self.sock.settimeout(timeout_s)
             packet, _, flags, _ = self.sock.recvmsg(MAX_PACKET_BYTES)
         except TimeoutError as error:
             raise DeadlineExceeded(f"no packet in {timeout_s} s") from error
@@ -294,8 +296,8 @@ class Channel:
             ChannelClosed: The other end is gone.
             DeadlineExceeded: Nothing came in `timeout_s` seconds.
         """
-        self.sock.settimeout(timeout_s)
         try:
+            self.sock.settimeout(timeout_s)
             packet, fds, _, _ = socket.recv_fds(self.sock, MAX_PACKET_BYTES, max_fds)
         except TimeoutError as error:
             raise DeadlineExceeded(f"no packet in {timeout_s} s") from error

@@ -6,6 +6,7 @@ compilation of one submission overlap with the evaluation of another; everything
 
 import logging
 import os
+import shutil
 import tempfile
 import threading
 import time
@@ -75,7 +76,7 @@ class Evaluator:
     def _start(self, gpu_ids: Sequence[str], stack: ExitStack) -> None:
         settings = self._settings
         root = Path(tempfile.mkdtemp(prefix="kernel-env-"))
-        stack.callback(lambda: suppress_rmdir(root))
+        stack.callback(_remove, root)
         root.chmod(0o711)
         warden = start_warden(1 + len(gpu_ids))
         stack.callback(warden.close)
@@ -93,7 +94,8 @@ class Evaluator:
         stack.callback(self._zygote.close)
         self._stations = []
         for gpu_id, sock in zip(gpu_ids, warden.sockets[1:], strict=True):
-            environment = program_environment(self._kind, gpu_id, {})
+            own = {"TRITON_CACHE_DIR": str(root / "judges" / gpu_id.replace(":", "-"))}
+            environment = program_environment(self._kind, gpu_id, own)
             local = "cpu" if self._kind == "cpu" else "cuda:0"  # the judge sees only its own device
 
             def start_judge(local: str = local, environment: dict[str, str] = environment, sock: Any = sock) -> Judge:
@@ -420,14 +422,13 @@ def _passed(answer: dict[str, Any], base: EvalResult) -> EvalResult:
     )
 
 
-def suppress_rmdir(path: Path) -> None:
-    """Remove the directory of a server that ended: libraries it built, nothing a candidate wrote."""
-    for file in (path / "libraries").glob("*"):
+def _remove(root: Path) -> None:
+    """Remove the directory of a server that ended. The slots' part is the pool's, and stays if it is not empty."""
+    for directory in ("libraries", "judges"):
+        shutil.rmtree(root / directory, ignore_errors=True)
+    for path in (root / "slots", root):
         with suppress(OSError):
-            file.unlink()
-    for directory in (path / "libraries", path / "slots", path):
-        with suppress(OSError):
-            directory.rmdir()
+            path.rmdir()
 
 
 __all__ = ["Busy", "Evaluator"]

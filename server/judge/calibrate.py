@@ -11,6 +11,7 @@ import torch
 
 from kernel_env.terms import Precision
 
+from . import fused
 from .device import Device
 from .reference import precision
 from .roofline import Ceilings
@@ -21,8 +22,18 @@ REPETITIONS = 7
 def calibrate(device: Device) -> Ceilings:
     """Ceilings of `device`. Takes about a second."""
     if device.kind == "cuda":
+        _warm_kernels(device)
         return Ceilings(_bandwidth(device, 1 << 30), _peaks(device, 8192), _cuda_launch_s())
     return Ceilings(max(_bandwidth(device, n) for n in (1 << 22, 1 << 25)), _peaks(device, 1024), _cpu_launch_s())
+
+
+def _warm_kernels(device: Device) -> None:
+    """Compile the judge's own kernels now rather than in the first evaluation."""
+    words = torch.zeros(1 << 14, dtype=torch.int64, device=device.torch_device)
+    fused.weigh(words, torch.zeros(fused.WEIGHTS, dtype=torch.int64, device=device.torch_device))
+    for dtype in fused.DTYPES:
+        rows = torch.zeros(fused.LEAST_ROWS, 512, dtype=dtype, device=device.torch_device)
+        fused.row_errors(rows, rows, 512, 1e-5, 1e-5)
 
 
 def _best(device: Device, work: Callable[[], object], inner: int = 4) -> float:

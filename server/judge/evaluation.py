@@ -58,38 +58,43 @@ class Schedule:
     from_least: bool
     """Whether the shortest repetition counts, not the median: a CPU is shared with everything else on the host."""
 
+    usual_handoff_s: float
     times_empty: bool
     """Whether a repetition of no call costs the whole handoff; on a GPU it lacks the context switch."""
 
 
 SCHEDULES = {
-    # Handoff below half a millisecond; torch takes device memory in segments of 2 and 20 MiB.
     "cuda": Schedule(
-        0.020,
-        512,
-        10,
-        3,
+        target_s=0.010,
+        most_calls=512,
+        whole_repetitions=8,
+        short_repetitions=4,
         cold_factor=2.5,
-        slack_bytes=44 << 20,
+        slack_bytes=44 << 20,  # torch takes device memory in segments of 2 and 20 MiB
         least_calls=2,
         negligible_handoff=0.0,
         from_least=False,
+        usual_handoff_s=3e-4,
         times_empty=False,
     ),
-    # Handoff about 60 us. Random numbers cost 30 ns each here, so few sets; the last cache may be larger than all of them.
     "cpu": Schedule(
-        0.005,
-        16,
-        8,
-        2,
-        cold_factor=0.0,
+        target_s=0.005,
+        most_calls=16,  # random numbers cost 5 to 30 ns each here
+        whole_repetitions=8,
+        short_repetitions=2,
+        cold_factor=0.0,  # the last cache may be larger than any number of sets
         slack_bytes=1 << 16,
         least_calls=4,
         negligible_handoff=0.05,
         from_least=True,
+        usual_handoff_s=6e-5,
         times_empty=True,
     ),
 }
+
+SHORTEST_CALL_S = 5e-7
+ENOUGH = 0.6
+"""Share of the wanted length of a repetition that is good enough."""
 
 SLOTS_PER_PACKET = 400
 
@@ -226,8 +231,13 @@ class Evaluation:
         Args:
             most_calls: Upper bound on K, for a candidate whose time means nothing.
         """
-        calls = self._choose_calls(rough_s, most_calls)
+        modes = ("graph", "eager") if self._device.kind == "cuda" else ("eager",)
+        self._lay_out(self._choose_calls(rough_s, most_calls), modes)
+
+    def _lay_out(self, calls: int, modes: Sequence[str]) -> None:
+        """New memory for `calls` calls, and the calls prepared in the first mode that works."""
         with self._phases.timed("prepare"):
+            self._calls = []
             fields = self._exchange.open_inputs(calls, with_state=False)
             fields |= self._exchange.open_outputs(calls * self._bytes_per_call())
             assert self._exchange.inputs is not None
@@ -239,8 +249,20 @@ class Evaluation:
             self._peer.command("attach", Reply.PREPARED, self._budget.run_s, fds, **fields)
             order = list(range(calls))
             secrets.SystemRandom().shuffle(order)
-            modes = ("graph", "eager") if self._device.kind == "cuda" else ("eager",)
             self._order = self._prepare_modes(modes, order)
+
+    def _lengthen(self, wall_s: float) -> bool:
+        """Prepare more calls if a repetition that took `wall_s` is too short to be timed well; says whether it did.
+
+        The first guess comes from calls over the channel, which take a fraction of a millisecond however small the kernel.
+        """
+        calls, plan = len(self._order), self._schedule
+        each_s = max((wall_s - plan.usual_handoff_s) / calls, SHORTEST_CALL_S)
+        wanted = min(math.ceil(plan.target_s / each_s), plan.most_calls, self._most_calls_in_memory())
+        if calls * each_s > ENOUGH * plan.target_s or wanted < 1.5 * calls:
+            return False
+        self._lay_out(wanted, (self._mode,))
+        return True
 
     def _prepare_modes(self, modes: Sequence[str], order: list[int]) -> list[int]:
         for mode in modes:
@@ -263,14 +285,14 @@ class Evaluation:
         plan = self._schedule
         cold = math.ceil(plan.cold_factor * self._device.last_level_cache_bytes() / max(footprint, 1))
         wanted = max(plan.least_calls, math.ceil(plan.target_s / max(rough_s, 1e-7)), min(cold, 256))
-        if self._device.kind == "cuda":
-            # An eager call of a small kernel is mostly launch; in a graph it is up to ten times shorter.
-            wanted = max(wanted, math.ceil(plan.target_s / max(rough_s / 8, 1e-7))) if rough_s < 2e-4 else wanted
-        memory = int(0.45 * self._device.free_bytes() / (self._reference.set_bytes + self._bytes_per_call()))
+        memory = self._most_calls_in_memory()
         if memory < 1:
             raise MemoryError("not enough memory for one call")
         wanted = min(wanted, plan.most_calls, memory)
         return max(1, min(wanted, most_calls) if most_calls else wanted)
+
+    def _most_calls_in_memory(self) -> int:
+        return int(0.45 * self._device.free_bytes() / (self._reference.set_bytes + self._bytes_per_call()))
 
     def _bytes_per_call(self) -> int:
         slack = self._schedule.slack_bytes
@@ -330,10 +352,12 @@ class Evaluation:
         return Measured("interpreted", rough, len(self._order), 0, self._max_abs_err)
 
     def _sample(self) -> tuple[Samples, int]:
+        wall_s = self._repeat(Plan.ALL, self._order, self._draws())  # warm: page tables, clocks
+        if self._lengthen(wall_s):
+            self._repeat(Plan.ALL, self._order, self._draws())
         calls = len(self._order)
         half = max(1, calls // 2)
         walls: dict[Plan, list[float]] = {Plan.ALL: [], Plan.HALF: [], Plan.SINGLE: []}
-        self._repeat(Plan.ALL, self._order, {i: self._draw(i) for i in self._order})  # warm: page tables, clocks
         plans = [Plan.ALL] * self._schedule.whole_repetitions + [Plan.SINGLE] * self._schedule.short_repetitions
         if 1 < half < calls:
             plans += [Plan.HALF] * self._schedule.short_repetitions
@@ -356,6 +380,9 @@ class Evaluation:
             calls, half, tuple(walls[Plan.ALL]), tuple(walls[Plan.HALF]), tuple(walls[Plan.SINGLE]), tuple(empty)
         )
         return samples, sum(len(w) for w in walls.values())
+
+    def _draws(self) -> dict[int, Draw]:
+        return {i: self._draw(i) for i in self._order}
 
     def _draw(self, index: int) -> Draw:
         return fresh_draw(self._reference.distributions)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ..protocol import Called, Region
+from . import fused
 from .compare import same_bits
 from .device import Arena, Device, round_up
 from .distributions import Draw
@@ -20,7 +21,7 @@ PRIVATE_SHARE = 0.12
 """Share of the free memory that private copies of the inputs may take; beyond it they are made twice."""
 
 FINGERPRINT_BLOCK = 1 << 24
-"""Eight-byte words weighed at once: 128 MiB of secret weights."""
+"""Four-byte words weighed at once: 128 MiB of secret weights."""
 
 
 class Exchange:
@@ -35,6 +36,7 @@ class Exchange:
         self._base = 0
         self._stride = -(-reference.set_bytes // ALIGNMENT) * ALIGNMENT
         self._weights: torch.Tensor | None = None
+        self._multiplier = secrets.randbits(63) | 1
         self._private: dict[int, list[object]] = {}
         self._free_bytes = device.free_bytes()
 
@@ -109,7 +111,7 @@ class Exchange:
         generator.manual_seed(secrets.randbits(63))
         for called in calls:
             for span in self._spans(called):
-                self._words(*span).random_(generator=generator)
+                self._words(*span).random_(-(2**63), None, generator=generator)  # all 64 bits, the sign among them
 
     def outputs_of(self, called: Called) -> list[torch.Tensor] | None:
         """Tensors over our memory; None when one does not lie inside its block."""
@@ -141,17 +143,21 @@ class Exchange:
         return self.outputs.data[start // 8 * 8 : min(-(-end // 8) * 8, self.outputs.size)].view(torch.int64)
 
     def _weigh(self, words: torch.Tensor) -> torch.Tensor:
+        weights = self._secret_weights()
+        if words.is_cuda:
+            return fused.weigh(words, weights)
+        total = torch.zeros((), dtype=torch.int64)
+        for number, chunk in enumerate(words.split(weights.numel())):
+            total = total * 31 + (chunk * weights[: chunk.numel()]).sum() + number
+        return total
+
+    def _secret_weights(self) -> torch.Tensor:
         if self._weights is None:
             generator = torch.Generator(device=self._device.torch_device)
             generator.manual_seed(secrets.randbits(63))
-            assert self.outputs is not None
-            count = min(FINGERPRINT_BLOCK, self.outputs.size // 8)
-            self._weights = torch.empty(count, dtype=torch.int64, device=self._device.torch_device)
+            self._weights = torch.empty(fused.WEIGHTS, dtype=torch.int64, device=self._device.torch_device)
             self._weights.random_(generator=generator)
-        total = torch.zeros((), dtype=torch.int64, device=self._device.torch_device)
-        for number, chunk in enumerate(words.split(self._weights.numel())):
-            total = total * 31 + (chunk * self._weights[: chunk.numel()]).sum() + number
-        return total
+        return self._weights
 
     def close(self) -> None:
         """Give all memory back. The candidate must be gone."""

@@ -37,6 +37,8 @@ def check_called(called: Called, spec: OutputSpec, must_be_routed: bool) -> Refu
     """Structure, type and shape of one call's outputs; where they lie too if `must_be_routed`."""
     if called.structure != spec.structure:
         return Refused(Verdict.INCORRECT_STRUCTURE, _structure_text(called.structure, spec.structure))
+    if len(called.tensors) != len(spec.shapes):  # the nesting is text and may say anything
+        return Refused(Verdict.INCORRECT_STRUCTURE, f"expected {len(spec.shapes)} tensors, got {len(called.tensors)}")
     for number, (tensor, shape, dtype) in enumerate(zip(called.tensors, spec.shapes, spec.dtypes, strict=True)):
         where = f"output {number}: " if len(spec.shapes) > 1 else ""
         if tensor.shape != shape:

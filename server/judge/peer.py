@@ -16,6 +16,7 @@ from ..protocol import (
     Called,
     Channel,
     ChannelClosed,
+    Deadline,
     DeadlineExceeded,
     MalformedReply,
     Packet,
@@ -114,7 +115,10 @@ class Peer:
         if count > MAX_CALLS:
             raise Stop(Verdict.RUNTIME_ERROR, self.stage, NOT_ITS_CHANNEL)
         calls = []
+        deadline = Deadline(MESSAGE_TIMEOUT_S)  # of all of them: one each would add up to hours
         for _ in range(count):
+            if deadline.is_over:
+                raise Stop(Verdict.TIMEOUT, self.stage, "the process does not answer")
             called = self.receive(Reply.CALLED, MESSAGE_TIMEOUT_S).called
             assert called is not None
             calls.append(called)

@@ -102,6 +102,17 @@ def precision(contract: Precision) -> Iterator[None]:
         torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before
 
 
+@contextmanager
+def _running(what: str) -> Iterator[None]:
+    """Report an exception of the task's own code, but a lack of memory or a broken device as what it is."""
+    try:
+        yield
+    except (UnsupportedTask, MemoryError, torch.OutOfMemoryError, torch.AcceleratorError):
+        raise
+    except Exception as error:
+        raise UnsupportedTask(f"{what} failed: {type(error).__name__}: {error}") from error
+
+
 class Reference:
     """The reference of one task on one device, with everything that is computed once."""
 
@@ -115,15 +126,16 @@ class Reference:
         self._free = has_free_inputs
         self._module = load_module(source, task_id)
         torch.manual_seed(CALIBRATION_SEED)
-        self.init = list(self._module.get_init_inputs())
-        with torch.device(device.torch_device):
+        with _running("get_init_inputs()"):
+            self.init = list(self._module.get_init_inputs())
+        with _running("Model(*get_init_inputs())"), torch.device(device.torch_device):
             self.model: torch.nn.Module = self._module.Model(*self.init).to(device.torch_device)
         self._pristine = copy.deepcopy(self.model.state_dict())
         self.arguments, self.set_bytes = self._layout_arguments()
         self.slots, self.state_bytes = self._layout_state()
         first = Draw(CALIBRATION_SEED, Distribution.AS_GIVEN)
         inputs = self.make_inputs(first)
-        with FlopCounterMode(display=False) as counter, torch.no_grad():
+        with _running("Model.forward"), FlopCounterMode(display=False) as counter, torch.no_grad():
             raw = self.model(*inputs)
         self.flops = float(counter.get_total_flops())
         self.output_spec = _output_spec(raw, inputs)
@@ -135,7 +147,7 @@ class Reference:
 
     def _layout_arguments(self) -> tuple[tuple[TensorArgument | ScalarArgument, ...], int]:
         torch.manual_seed(CALIBRATION_SEED)
-        with torch.device(self._device.torch_device):
+        with _running("get_inputs()"), torch.device(self._device.torch_device):
             values = self._module.get_inputs()
         if not isinstance(values, list | tuple):
             raise UnsupportedTask("get_inputs() must return a list")
@@ -251,7 +263,7 @@ class Reference:
             return 0.0
         worst = 0.0
         for mine, other, oracle in zip(own, strict, exact, strict=True):
-            if mine.is_floating_point():
+            if mine.is_floating_point() and mine.numel() > 0:
                 block = block_elements(tuple(oracle.shape))
                 for result in (mine, other):
                     ratio, _ = error_ratio(result.reshape(-1, block), oracle.float().reshape(-1, block), base)
@@ -330,8 +342,8 @@ def encode_argument(value: object) -> Any:
         return [encode_argument(item) for item in value]
     if isinstance(value, tuple):
         return {"tuple": [encode_argument(item) for item in value]}
-    if isinstance(value, dict):
-        return {"dict": {str(key): encode_argument(item) for key, item in value.items()}}
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {"dict": {key: encode_argument(item) for key, item in value.items()}}
     raise UnsupportedTask(f"get_init_inputs() holds a {type(value).__name__}")
 
 

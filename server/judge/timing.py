@@ -3,15 +3,18 @@
 A repetition of n calls takes W(n) = handoff + n * t on the judge's clock. The handoff (two messages and a context switch)
 is not the submission's. It drops out of slopes between different n, and it can be subtracted if it is known. Either alone
 could be gamed: a slope by being slow when few calls are asked for, a subtraction by having a shorter handoff than assumed.
-So t is the largest of the slopes and of (W(K) - h) / K, with h the smallest handoff the reference ever had in the same
-task on the same device, which a submission cannot influence. Where clocks are noisy and h is below a stated share of K * t,
-the slopes could only add noise: h then bounds what a shorter handoff can gain, and the subtraction alone is used.
+So t is the larger of the slope and of (W(K) - h) / K, with h the handoff the reference had in the same task on the same
+device, which a submission cannot influence. Where clocks are noisy and h is below a stated share of K * t, the slope could
+only add noise: h then bounds what a shorter handoff can gain, and the subtraction alone is used.
 """
 
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import comb
 
+MISSED_SHARE = 0.05
+"""How often an interval may miss what it is for."""
 
 SHORTEST_S = 1e-9
 """A time is never zero or negative, whatever the noise."""
@@ -60,13 +63,14 @@ class Estimate:
     """Handoff that was subtracted."""
 
 
-def slopes(samples: Samples) -> list[float]:
-    """Seconds per further call, between the three repetition lengths that differ."""
-    whole = statistics.median(samples.whole)
-    points = [(1, statistics.median(samples.single))]
-    if samples.half and 1 < samples.half_calls < samples.calls:
+def slope(samples: Samples) -> float | None:
+    """Seconds per further call: least squares over the medians of the three lengths. None if there is only one length."""
+    points = [(1, statistics.median(samples.single)), (samples.calls, statistics.median(samples.whole))]
+    if samples.half:
         points.append((samples.half_calls, statistics.median(samples.half)))
-    return [(whole - wall) / (samples.calls - calls) for calls, wall in points if calls < samples.calls]
+    if samples.calls == 1:
+        return None
+    return statistics.linear_regression(*zip(*points, strict=True)).slope
 
 
 def estimate(
@@ -82,29 +86,28 @@ def estimate(
     """
     calls = samples.calls
     middle = min(samples.whole) if from_least else statistics.median(samples.whole)
-    rising = [slope for slope in slopes(samples) if slope > 0]
+    rise = slope(samples)
     if handoff_s is None:
-        handoff_s = _handoff(samples, rising)
+        handoff_s = _handoff(samples, rise)
     t = (middle - handoff_s) / calls
-    if handoff_s > negligible * max(calls * t, 0.0):
-        t = max([t, *rising])
+    if rise is not None and handoff_s > negligible * max(calls * t, 0.0):
+        t = max(t, rise)
     t = max(t, SHORTEST_S)
     low, high = median_interval(samples.whole)
-    # What this run's own handoff exceeds the subtracted one by is time nobody can attribute.
-    unknown = max(0.0, min(samples.whole) - calls * t - handoff_s) / calls
+    low = min(low, middle)
     return Estimate(
         t_s=t,
-        ci_low_s=max(SHORTEST_S, t - (middle - low) / calls),
-        ci_high_s=t + (high - middle) / calls + unknown,
+        ci_low_s=max(SHORTEST_S, t - max(0.0, middle - low) / calls),
+        ci_high_s=t + (high - middle) / calls,
         handoff_s=handoff_s,
     )
 
 
-def _handoff(samples: Samples, rising: Sequence[float]) -> float:
+def _handoff(samples: Samples, rise: float | None) -> float:
     """Handoff of a trusted run: measured by empty repetitions, else what its own honest slope leaves over."""
     if samples.empty:
         return min(samples.empty)
-    return max(0.0, min(samples.whole) - samples.calls * max(rising)) if rising else 0.0
+    return 0.0 if rise is None else max(0.0, statistics.median(samples.whole) - samples.calls * rise)
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
@@ -116,6 +119,11 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
     n = len(ordered)
     if n < 6:
         return ordered[0], ordered[-1]
-    half_width = 0.98 * n**0.5  # 1.96 standard deviations of Binomial(n, 1/2)
-    low = max(0, int(n / 2 - half_width))
+    low, outside = (
+        0,
+        1,
+    )  # the median lies below ordered[low] in `outside` of 2**n cases, and above its mirror in as many
+    while 2 * (outside + comb(n, low + 1)) <= MISSED_SHARE * 2**n:
+        low += 1
+        outside += comb(n, low)
     return ordered[low], ordered[n - 1 - low]

@@ -1,0 +1,346 @@
+"""What crosses the wall: packets decode strictly or not at all, and every wait ends."""
+
+import os
+import socket
+import struct
+import time
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from server import protocol
+from server.protocol import (
+    MAX_DIMS,
+    MAX_OUTPUTS,
+    MAX_PACKET_BYTES,
+    MAX_PARAMETERS,
+    MAX_STRUCTURE_BYTES,
+    MAX_TEXT_BYTES,
+    OTHER_DTYPE,
+    Called,
+    Channel,
+    ChannelClosed,
+    Deadline,
+    DeadlineExceeded,
+    Failure,
+    MalformedReply,
+    Packet,
+    Region,
+    Reply,
+    TensorLayout,
+    decode,
+    encode_bound,
+    encode_called,
+    encode_command,
+    encode_done,
+    encode_failed,
+    encode_loaded,
+    encode_prepared,
+)
+
+SCALAR = TensorLayout(dtype=0, region=Region.OUTPUTS, offset=64, shape=(), strides=())
+MATRIX = TensorLayout(dtype=3, region=Region.FOREIGN, offset=2**64 - 1, shape=(4, 0, 2**63 - 1), strides=(8, 2, 1))
+DEEP = TensorLayout(OTHER_DTYPE, Region.INPUTS, 0, tuple(range(1, MAX_DIMS + 1)), (1,) * MAX_DIMS)
+CALLED = Called(call=7, allocated_bytes=2**40, structure="(T,[T,N],{'a':T})", tensors=(SCALAR, MATRIX, DEEP))
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[Channel, Channel]]:
+    left, right = (Channel(sock) for sock in Channel.pair())
+    yield left, right
+    left.close()
+    right.close()
+
+
+def open_fds() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.parametrize(
+    ("packet", "expected"),
+    [
+        (encode_loaded(), Packet(Reply.LOADED)),
+        (encode_bound([]), Packet(Reply.BOUND)),
+        (encode_bound([0, 5, 2**32 - 1]), Packet(Reply.BOUND, missing=(0, 5, 2**32 - 1))),
+        (encode_called(CALLED), Packet(Reply.CALLED, called=CALLED)),
+        (encode_called(Called(0, 0, "N", ())), Packet(Reply.CALLED, called=Called(0, 0, "N", ()))),
+        (encode_prepared(4096), Packet(Reply.PREPARED, prepared=4096)),
+        (encode_done(2**64 - 1), Packet(Reply.DONE, token=2**64 - 1)),
+        *(
+            (encode_failed(kind, "line 3: naïve"), Packet(Reply.FAILED, failure=kind, text="line 3: naïve"))
+            for kind in Failure
+        ),
+    ],
+)
+def test_every_reply_decodes_to_what_was_sent(packet: bytes, expected: Packet) -> None:
+    assert decode(packet) == expected
+
+
+def test_every_kind_of_reply_has_an_encoder() -> None:
+    packets = (
+        encode_loaded(),
+        encode_bound([1]),
+        encode_called(CALLED),
+        encode_prepared(1),
+        encode_done(1),
+        encode_failed(Failure.EXCEPTION, ""),
+    )
+    assert {decode(packet).kind for packet in packets} == set(Reply)
+
+
+def test_texts_and_lists_are_cut_to_their_caps_by_the_encoder() -> None:
+    long_text = decode(encode_failed(Failure.EXCEPTION, "é" * MAX_TEXT_BYTES)).text
+    many = decode(encode_called(Called(0, 0, "T" * 5000, (SCALAR,) * 100))).called
+    assert len(long_text.encode()) <= MAX_TEXT_BYTES + 2
+    assert many is not None
+    assert len(many.structure) == MAX_STRUCTURE_BYTES
+    assert len(many.tensors) == MAX_OUTPUTS
+
+
+@pytest.mark.parametrize(
+    "packet",
+    [
+        b"",
+        b"\x01",
+        b"\x00\x00",  # no such kind
+        b"\x07\x00",
+        encode_loaded() + b"\x00",
+        b"\x01\x01",  # reserved byte
+        encode_bound([1])[:-1],
+        encode_bound([1] * (MAX_PARAMETERS + 1)),
+        encode_prepared(1) + b"\x00",
+        encode_prepared(1)[:-1],
+        encode_done(1)[:-1],
+        encode_done(1) + b"\x00",
+        b"\x06\x00text",  # no such failure
+        b"\x06\x63text",
+        encode_failed(Failure.EXCEPTION, "x" * MAX_TEXT_BYTES) + b"x",
+        encode_called(CALLED)[:-1],
+        encode_called(CALLED) + b"\x00",
+    ],
+)
+def test_a_packet_of_another_layout_is_malformed(packet: bytes) -> None:
+    with pytest.raises(MalformedReply):
+        decode(packet)
+
+
+def called_packet(
+    *, structure: bytes = b"T", count: int | None = None, claimed: int | None = None, tensor: bytes = b""
+) -> bytes:
+    tensors = tensor or encode_called(Called(0, 0, "", (SCALAR,)))[18:]
+    number = 1 if count is None else count
+    head = struct.pack("<BBIQHH", Reply.CALLED, 0, 0, 0, len(structure) if claimed is None else claimed, number)
+    return head + structure + tensors * number
+
+
+def tensor_bytes(dtype: int = 0, region: int = 1, dims: int = 1, unused: int = 0, size: int = 4, tail: int = 0) -> bytes:
+    sizes = (size, *(0,) * 6, tail)
+    strides = (1, *(0,) * 7)
+    return struct.pack("<BBBBQ8q8q", dtype, region, dims, unused, 0, *sizes, *strides)
+
+
+@pytest.mark.parametrize(
+    "packet",
+    [
+        called_packet(structure=b"T" * (MAX_STRUCTURE_BYTES + 1)),
+        called_packet(structure=b"\xff"),
+        called_packet(count=MAX_OUTPUTS + 1),
+        called_packet(claimed=2),
+        called_packet(claimed=0xFFFF),
+        called_packet(tensor=tensor_bytes(dims=MAX_DIMS + 1)),
+        called_packet(tensor=tensor_bytes(dtype=len(protocol.DTYPES))),
+        called_packet(tensor=tensor_bytes(region=3)),
+        called_packet(tensor=tensor_bytes(size=-1)),
+        called_packet(tensor=tensor_bytes(unused=1)),
+        called_packet(tensor=tensor_bytes(tail=1)),
+    ],
+)
+def test_a_hostile_description_of_outputs_is_malformed(packet: bytes) -> None:
+    with pytest.raises(MalformedReply):
+        decode(packet)
+
+
+def test_a_hand_made_description_is_accepted_so_that_the_hostile_ones_fail_for_their_own_reason() -> None:
+    called = decode(called_packet(tensor=tensor_bytes())).called
+    assert called == Called(0, 0, "T", (TensorLayout(0, Region.OUTPUTS, 0, (4,), (1,)),))
+
+
+def encode_again(packet: Packet) -> bytes:
+    """The one packet that means the same; not for `FAILED`, whose text may lose bytes that are no UTF-8."""
+    if packet.called is not None:
+        return encode_called(packet.called)
+    return {
+        Reply.LOADED: encode_loaded(),
+        Reply.BOUND: encode_bound(packet.missing),
+        Reply.PREPARED: encode_prepared(packet.prepared),
+        Reply.DONE: encode_done(packet.token),
+    }[packet.kind]
+
+
+@st.composite
+def nearly_right(draw: st.DrawFn) -> bytes:
+    """A valid packet with some bytes replaced, dropped or added."""
+    packet = bytearray(
+        draw(
+            st.sampled_from(
+                [
+                    encode_loaded(),
+                    encode_bound([1, 2, 3]),
+                    encode_called(CALLED),
+                    encode_called(Called(0, 0, "T", (SCALAR,))),
+                    encode_prepared(3),
+                    encode_done(9),
+                    encode_failed(Failure.EXCEPTION, "boom"),
+                ]
+            )
+        )
+    )
+    for place, value in draw(st.lists(st.tuples(st.integers(0, len(packet) - 1), st.integers(0, 255)), max_size=4)):
+        packet[place] = value
+    return bytes(packet[: draw(st.integers(0, len(packet)))]) if draw(st.booleans()) else bytes(packet)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.one_of(st.binary(max_size=400), nearly_right(), st.binary(max_size=200).map(lambda tail: b"\x03\x00" + tail)))
+def test_any_bytes_decode_or_are_malformed_and_nothing_else(packet: bytes) -> None:
+    try:
+        decoded = decode(packet)
+    except MalformedReply:
+        return
+    if decoded.kind is Reply.FAILED:
+        assert len(decoded.text) <= MAX_TEXT_BYTES
+    else:
+        assert encode_again(decoded) == packet
+
+
+def test_the_largest_replies_fit_one_packet() -> None:
+    called = Called(0, 0, "T" * MAX_STRUCTURE_BYTES, (DEEP,) * MAX_OUTPUTS)
+    for packet in (encode_called(called), encode_bound([0] * MAX_PARAMETERS), encode_failed(Failure.EXCEPTION, "x" * 10**6)):
+        assert len(packet) <= MAX_PACKET_BYTES
+
+
+def test_commands_are_json_and_bounded() -> None:
+    assert encode_command("call", set=3) == b'{"op":"call","set":3}'
+    with pytest.raises(ValueError, match="does not fit"):
+        encode_command("load", text="x" * MAX_PACKET_BYTES)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        encode_command("load", value=float("nan"))
+
+
+def test_packets_keep_their_borders(ends: tuple[Channel, Channel]) -> None:
+    left, right = ends
+    left.send(encode_done(1))
+    left.send(encode_done(2))
+    assert [decode(right.receive(1.0)).token for _ in range(2)] == [1, 2]
+
+
+def test_the_largest_packet_arrives_whole(ends: tuple[Channel, Channel]) -> None:
+    left, right = ends
+    left.send(b"x" * MAX_PACKET_BYTES, timeout_s=1.0)
+    assert len(right.receive(1.0)) == MAX_PACKET_BYTES
+
+
+def test_a_packet_beyond_the_cap_is_malformed_and_the_next_one_is_read(ends: tuple[Channel, Channel]) -> None:
+    left, right = ends
+    left.send(b"x" * (MAX_PACKET_BYTES + 1), timeout_s=1.0)
+    with pytest.raises(MalformedReply, match="more than"):
+        right.receive(1.0)
+    left.send(encode_loaded())
+    assert decode(right.receive(1.0)).kind is Reply.LOADED
+
+
+def test_waiting_for_a_silent_peer_ends_at_the_deadline(ends: tuple[Channel, Channel]) -> None:
+    start = time.monotonic()
+    with pytest.raises(DeadlineExceeded):
+        ends[0].receive(0.05)
+    with pytest.raises(DeadlineExceeded):
+        ends[0].receive_with_fds(1, 0.05)
+    assert 0.1 <= time.monotonic() - start < 5.0
+
+
+def test_sending_to_a_peer_that_does_not_read_ends_at_the_deadline(ends: tuple[Channel, Channel]) -> None:
+    start = time.monotonic()
+    with pytest.raises(DeadlineExceeded):
+        for _ in range(1000):
+            ends[0].send(b"x" * MAX_PACKET_BYTES, timeout_s=0.05)
+    assert time.monotonic() - start < 5.0
+
+
+def test_a_closed_peer_is_told_apart_from_a_silent_one(ends: tuple[Channel, Channel]) -> None:
+    left, right = ends
+    right.close()
+    with pytest.raises(ChannelClosed):
+        left.receive(1.0)
+    with pytest.raises(ChannelClosed):
+        left.receive_with_fds(1, 1.0)
+    with pytest.raises(ChannelClosed):
+        left.send(b"x", timeout_s=1.0)
+
+
+def test_what_was_sent_before_the_end_is_still_read(ends: tuple[Channel, Channel]) -> None:
+    left, right = ends
+    right.send(encode_done(5))
+    right.close()
+    assert decode(left.receive(1.0)).token == 5
+    with pytest.raises(ChannelClosed):
+        left.receive(1.0)
+
+
+def test_using_an_end_after_its_own_close_reads_as_closed(ends: tuple[Channel, Channel]) -> None:
+    ends[0].close()
+    ends[0].close()
+    with pytest.raises(ChannelClosed):
+        ends[0].receive(1.0)
+    with pytest.raises(ChannelClosed):
+        ends[0].send(b"x")
+
+
+def test_an_empty_packet_counts_as_the_end(ends: tuple[Channel, Channel]) -> None:
+    """A sequenced-packet socket cannot tell them apart."""
+    ends[0].sock.send(b"")
+    with pytest.raises(ChannelClosed):
+        ends[1].receive(1.0)
+
+
+def test_stray_descriptors_of_a_candidate_never_enter_the_receiver(ends: tuple[Channel, Channel]) -> None:
+    left, right = ends
+    before = open_fds()
+    left.send(encode_done(1), [left.sock.fileno()] * 100)
+    assert decode(right.receive(1.0)).token == 1
+    assert open_fds() == before
+
+
+def test_descriptors_of_a_trusted_peer_arrive_and_are_capped(ends: tuple[Channel, Channel]) -> None:
+    left, right = ends
+    read_end, write_end = os.pipe()
+    before = open_fds()
+    left.send(b"a", [write_end, write_end])
+    packet, fds = right.receive_with_fds(2, 1.0)
+    assert (packet, len(fds)) == (b"a", 2)
+    os.write(fds[0], b"here")
+    assert os.read(read_end, 4) == b"here"
+    for fd in fds:
+        os.close(fd)
+    left.send(b"b", [write_end] * 9)
+    packet, fds = right.receive_with_fds(2, 1.0)
+    assert (packet, len(fds)) == (b"b", 2)
+    for fd in (*fds, read_end, write_end):
+        os.close(fd)
+    assert open_fds() == before - 2
+
+
+def test_both_ends_are_sequenced_packet_sockets_not_inherited(ends: tuple[Channel, Channel]) -> None:
+    for end in ends:
+        assert end.sock.type == socket.SOCK_SEQPACKET
+        assert not os.get_inheritable(end.sock.fileno())
+
+
+def test_a_deadline_counts_down_and_leaves_time_to_pick_up_what_is_there() -> None:
+    deadline = Deadline(0.02)
+    assert 0.0 < deadline.left_s <= 0.02
+    assert not deadline.is_over
+    time.sleep(0.03)
+    assert deadline.is_over
+    assert deadline.left_s == pytest.approx(0.001)
