@@ -2,8 +2,9 @@
 
     python -m bench.accuracy --out bench/data/accuracy.json
 
-Three programs measure the same kernel in one run: the evaluator (its judge, its sandbox); a plain process that captures
-K calls on K inputs in a CUDA graph and puts events around the replay; and `ncu` with clocks left alone and caches flushed.
+Three programs measure the same kernel in one run: the evaluator (its judge, its sandbox); a plain process that
+captures K calls on K inputs in a CUDA graph and puts events around the replay; and `ncu` with clocks left alone and
+caches flushed.
 """
 
 import argparse

@@ -2,8 +2,9 @@
 
     python -m bench.kernelbench --checkout DIR --out bench/data/kernelbench.json level1/19_ReLU=FILE=triton ...
 
-DIR is a checkout of KernelBench, which is fetched by the user. Its evaluator runs unchanged, with its defaults for a full
-evaluation (5 correctness trials, 100 timed ones); only packages it imports for other purposes are replaced by empty ones.
+DIR is a checkout of KernelBench, which is fetched by the user. Its evaluator runs unchanged, with its defaults for a
+full evaluation (5 correctness trials, 100 timed ones); only packages it imports for other purposes are replaced by
+empty ones.
 """
 
 import argparse
@@ -32,11 +33,11 @@ def main() -> None:
     for name in UNUSED_IMPORTS:
         if name not in sys.modules:
             stand_in = types.ModuleType(name)
-            stand_in.__getattr__ = lambda attribute: MagicMock()  # type: ignore[method-assign]
+            stand_in.__getattr__ = lambda _: MagicMock()  # type: ignore[method-assign]
             sys.modules[name] = stand_in
     sys.path.insert(0, str(arguments.checkout / "src"))
     import torch  # noqa: PLC0415 this program runs in the process it measures
-    from kernelbench.eval import eval_kernel_against_ref  # noqa: PLC0415
+    from kernelbench.eval import eval_kernel_against_ref  # type: ignore[import-not-found]  # noqa: PLC0415
 
     torch.zeros(1, device="cuda")  # its batch driver has a context already
     lines = []

@@ -49,6 +49,8 @@ class Reply(IntEnum):
     PREPARED = 4
     DONE = 5
     FAILED = 6
+    READY = 7
+    """Confined, and no line of the submission has run: what ends a process before this is our fault."""
 
 
 class Failure(IntEnum):
@@ -162,6 +164,11 @@ def encode_failed(failure: Failure, text: str) -> bytes:
 def encode_bound(missing: Sequence[int]) -> bytes:
     """Packet of kind `BOUND`: indices of reference parameters that found no partner."""
     return _HEAD.pack(Reply.BOUND, 0) + struct.pack(f"<{len(missing)}I", *missing)
+
+
+def encode_ready() -> bytes:
+    """Packet of kind `READY`."""
+    return _HEAD.pack(Reply.READY, 0)
 
 
 def encode_loaded() -> bytes:
@@ -306,6 +313,11 @@ class Channel:
         if not packet:
             raise ChannelClosed("end of file")
         return packet, fds
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this end has not been closed."""
+        return self.sock.fileno() >= 0
 
     def close(self) -> None:
         """Close this end. Safe to call twice."""

@@ -1,4 +1,7 @@
-"""Names for how a candidate can fail, used by both trusted sides: the evaluator while it loads, the judge afterwards."""
+"""Names for how a candidate can fail, used by both trusted sides.
+
+The evaluator while it loads, the judge afterwards.
+"""
 
 from kernel_env.terms import Stage, Verdict
 
@@ -15,6 +18,9 @@ _BY_FAILURE = {
 
 
 def verdict_of(failure: Failure | None, stage: Stage) -> Verdict:
-    """Verdict for a failure a candidate reports: an exception counts as a compile error until the first call is over."""
+    """Verdict for a failure a candidate reports.
+
+    An exception counts as a compile error until the first call is over.
+    """
     other = Verdict.COMPILE_ERROR if stage is Stage.COMPILE else Verdict.RUNTIME_ERROR
     return other if failure is None else _BY_FAILURE.get(failure, other)

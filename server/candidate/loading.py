@@ -117,19 +117,25 @@ def failure_of(error: BaseException, path: str) -> CandidateFailure:
     kind = Failure.EXCEPTION
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         kind = Failure.OUT_OF_MEMORY
-    elif isinstance(error, NativeCompileError) or type(error).__module__.startswith("triton.compiler"):
-        kind = Failure.COMPILATION
-    elif isinstance(error, RuntimeError) and "Error building extension" in _text_of(error):
+    elif _is_compilation(error):
         kind = Failure.COMPILATION
     return CandidateFailure(kind, describe(error, path))
 
 
+def _is_compilation(error: BaseException) -> bool:
+    """Whether a compiler refused the code: ours, Triton's, or torch's extension builder."""
+    if isinstance(error, NativeCompileError) or type(error).__module__.startswith("triton.compiler"):
+        return True
+    return isinstance(error, RuntimeError) and "Error building extension" in _text_of(error)
+
+
 def describe(error: BaseException, path: str) -> str:
     """Type, text and the lines of the submission the exception passed through."""
-    lines = []
-    for frame in traceback.extract_tb(error.__traceback__):
-        if frame.filename == path:
-            lines.append(f"  line {frame.lineno}, in {frame.name}: {(frame.line or '').strip()[:200]}")
+    lines = [
+        f"  line {frame.lineno}, in {frame.name}: {(frame.line or '').strip()[:200]}"
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == path
+    ]
     text = _text_of(error)
     head = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return re.sub(r"(?<!\w)(/[\w.+-]+)+/", "", "\n".join([head, *lines[-8:]]))

@@ -7,7 +7,7 @@ output block, and say where a tensor lies.
 import ctypes
 import mmap
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -25,7 +25,7 @@ class Memory(Protocol):
     def view(self, region: Region, offset: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
         """Contiguous tensor over the judge's memory."""
 
-    def routed(self) -> Iterator[None]:
+    def routed(self) -> AbstractContextManager[None]:
         """Context in which torch allocates from the output block."""
 
     def reset(self) -> None:
@@ -140,7 +140,7 @@ class CudaMemory:
 
     def new_pool(self) -> torch.cuda.MemPool:
         """Pool that shares memory with no other: a captured call must not scribble over the output of another one."""
-        pool = torch.cuda.MemPool(self._allocator.allocator())
+        pool = torch.cuda.MemPool(self._allocator.allocator())  # type: ignore[no-untyped-call]
         self._retired.append(pool)  # a pool that is collected gives its memory back while graphs still use it
         return pool
 

@@ -1,4 +1,4 @@
-"""Makes K calls of a module repeatable: one CUDA graph per call and their composition, or a Python loop. Untrusted side.
+"""Makes K calls of a module repeatable: a CUDA graph per call and their composition, or a loop. Untrusted side.
 
 Each call is captured as a graph of its own, so that the judge can ask for any single one: work batched over calls then
 shows, because the call that was not asked for changes its output. The timed run is one launch of all of them chained.
@@ -86,7 +86,7 @@ class GraphReplay:
         pool = memory.new_pool()
         try:
             with torch.cuda.stream(self._stream):
-                graph.capture_begin(pool=pool.id)
+                graph.capture_begin(pool=pool.id)  # type: ignore[arg-type]
                 try:
                     output = call(index)
                 finally:

@@ -34,7 +34,10 @@ from .memory import CudaMemory, Memory
 from .replay import EagerReplay, GraphReplay, Replay
 
 PER_THREAD_STREAM = 2
-"""cudaStreamPerThread: a launch without a stream, compiled with per-thread default streams, lands there and is captured."""
+"""cudaStreamPerThread.
+
+A launch without a stream, compiled with per-thread default streams, lands there and is captured.
+"""
 
 
 class Candidate:
@@ -75,8 +78,8 @@ class Candidate:
             except CandidateFailure as failure:
                 self._channel.send(encode_failed(failure.failure, failure.text))
             except BaseException as error:  # SystemExit in forward is the submission's fault too
-                failure = failure_of(error, self._path)
-                self._channel.send(encode_failed(failure.failure, failure.text))
+                described = failure_of(error, self._path)
+                self._channel.send(encode_failed(described.failure, described.text))
 
     def _load(self, command: Mapping[str, Any], fds: Sequence[int]) -> None:
         self._path = command["path"]
@@ -84,7 +87,7 @@ class Candidate:
         torch.backends.cuda.matmul.allow_tf32 = allow_tf32
         torch.backends.cudnn.allow_tf32 = allow_tf32
         if self._device == "cuda":
-            self._stream = torch.cuda.ExternalStream(PER_THREAD_STREAM)
+            self._stream = torch.cuda.ExternalStream(PER_THREAD_STREAM)  # type: ignore[no-untyped-call]
         with self._on_stream():
             self._model = load_model(self._path, command["entry"], decode_arguments(command["init"]), self._device)
         self._synchronize()
@@ -218,7 +221,10 @@ def describe_structure(output: object, leaves: list[torch.Tensor]) -> str:
 
 
 def decode_arguments(encoded: Sequence[Any]) -> list[object]:
-    """Constructor or call arguments from JSON: lists as they are, `{"tuple": [...]}` a tuple, `{"dict": ...}` a dict."""
+    """Constructor or call arguments from JSON.
+
+    Lists as they are, `{"tuple": [...]}` a tuple, `{"dict": ...}` a dict.
+    """
     return [_decode_argument(item) for item in encoded]
 
 

@@ -6,6 +6,7 @@ Started as a program: `python -m <package>.zygote FD cpu|cuda CACHE_DIR`.
 """
 
 import ctypes
+import importlib
 import json
 import os
 import selectors
@@ -17,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..protocol import Channel, ChannelClosed
+from ..protocol import Channel, ChannelClosed, encode_ready
 from ..sandbox.confine import Confinement, confine
 from ..sandbox.environ import environment
 from ..sandbox.isolation import Isolation
@@ -70,8 +71,11 @@ class Zygote:
             return False
         command = json.loads(packet)
         if command["op"] == "spawn":
-            pid = self._spawn(command, fds)
-            self._channel.send(json.dumps({"pid": pid}).encode())
+            try:
+                answer: dict[str, object] = {"pid": self._spawn(command, fds)}
+            except OSError as error:  # the host has no process or memory left; that may pass
+                answer = {"error": f"a candidate could not be forked: {error.strerror}"}
+            self._channel.send(json.dumps(answer).encode())
         else:
             self._reap()
             code = self._ended.pop(command["pid"], None)
@@ -93,6 +97,7 @@ class Zygote:
                     os.write(2, f"candidate: {error!r}\n".encode())
             finally:
                 os._exit(status)
+        self._ended.pop(pid, None)  # of an earlier process with that number
         return pid
 
     def _become_candidate(self, parent: int, command: Mapping[str, Any], channel_fd: int, log_fd: int) -> None:
@@ -136,29 +141,24 @@ def run_candidate(channel_fd: int, device_kind: str, library: Path, threads: int
     torch.set_num_threads(threads)
     memory: Memory = CudaMemory(library) if device_kind == "cuda" else CpuMemory(library)
     channel = Channel(socket.socket(fileno=channel_fd))
+    channel.send(encode_ready())
     Candidate(channel, memory, device_kind).serve()
 
 
 def warm_up(device_kind: str) -> None:
     """Import what every candidate needs, and compute what can be inherited through the fork."""
-    import torch  # noqa: F401
-    import triton
-    import triton.language
-
-    from . import memory, runtime  # noqa: F401
-
+    for name in ("torch", "triton", "triton.language", f"{__package__}.memory", f"{__package__}.runtime"):
+        importlib.import_module(name)
     if device_kind == "cpu":
-        import torch.utils.cpp_extension  # on a CUDA build its import asks for the device, which calls cuInit
-    else:
-        import cuda.bindings.runtime
-        import triton.backends.nvidia.compiler
-        import triton.backends.nvidia.driver  # noqa: F401
-
-        with suppress(AttributeError):  # hashes the whole Triton install, 0.7 s; its place moves between versions
-            from triton.runtime.cache import triton_key
-
-            triton_key()
-    assert triton.__version__
+        # On a CUDA build this import asks for the device, which calls cuInit; a candidate does it for itself there.
+        importlib.import_module("torch.utils.cpp_extension")
+        return
+    for name in ("cuda.bindings.runtime", "triton.backends.nvidia.compiler", "triton.backends.nvidia.driver"):
+        importlib.import_module(name)
+    # Hashes the whole Triton installation, 0.7 s, and keeps the result; its place moves between versions.
+    triton_key = getattr(importlib.import_module("triton.runtime.cache"), "triton_key", None)
+    if triton_key is not None:
+        triton_key()
 
 
 def main() -> None:
@@ -177,13 +177,7 @@ def main() -> None:
         return
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
-        channel.send(
-            json.dumps(
-                {
-                    "error": f"{threads} threads {sorted(open(f'/proc/self/task/{t}/comm').read().strip() for t in os.listdir('/proc/self/task'))} after the imports; a fork needs one"
-                }
-            ).encode()
-        )
+        channel.send(json.dumps({"error": f"{threads} threads after the imports; a fork needs one"}).encode())
         return
     hidden = make_reachable((*default_readable(), str(library)))
     if hidden and os.geteuid() == 0:

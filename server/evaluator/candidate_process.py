@@ -1,18 +1,20 @@
 """One candidate from its fork to the removal of its files, as the evaluator holds it. Trusted side; no torch.
 
-The source is written before the fork; the candidate imports it, which may run a compiler for minutes. That part needs no
-lease of the device. The judge then takes over the channel.
+The source is written before the fork; the candidate imports it, which may run a compiler for minutes. That part needs
+no lease of the device. The judge then takes over the channel.
 """
 
 import os
 import signal
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from kernel_env.terms import Precision, Stage, Verdict
 
+from ..errors import EvaluatorError
 from ..protocol import (
     Channel,
     ChannelClosed,
@@ -31,6 +33,8 @@ from . import feedback
 from .child_programs import Zygote
 
 SOURCE_NAME = "submission.py"
+READY_TIMEOUT_S = 60.0
+"""From the fork to the confined process: 10 ms, unless the host is overloaded."""
 
 KILL_TEXTS = {
     KillReason.MEMORY: (Verdict.OUT_OF_MEMORY, "the submission used more host memory than it may"),
@@ -74,24 +78,50 @@ class CandidateSpec:
 class Candidate:
     """A running candidate."""
 
-    def __init__(self, spec: CandidateSpec, slot: Slot, pool: SlotPool, zygote: Zygote) -> None:
-        """Write the source and fork.
+    def __init__(
+        self, spec: CandidateSpec, slot: Slot, pool: SlotPool, zygote: Zygote, paused_s: Callable[[], float]
+    ) -> None:
+        """Write the source, fork, and wait until the process is confined.
 
+        Args:
+            paused_s: Seconds for which it was stopped so far for the sake of others.
         Raises:
-            EvaluatorError: Warden or zygote is gone.
+            EvaluatorError: The process could not be started. No line of the submission has run.
         """
-        self._spec, self._slot, self._pool, self._zygote = spec, slot, pool, zygote
+        self._spec, self._slot, self._pool, self._zygote, self._paused_s = spec, slot, pool, zygote, paused_s
         self.slot_index = slot.index
+        self.uid = slot.uid
+        self.pidfd = -1
+        self._is_closed = False
+        self._killed_for: KillReason | None = None
+        ours, theirs = Channel.pair()
+        self.channel = Channel(ours)
+        try:
+            try:
+                self.pid = self._fork(theirs.fileno())
+            finally:
+                theirs.close()
+            self.pidfd = os.pidfd_open(self.pid)
+            if slot.uid is None:
+                pool.watch(slot, spec.limits, root_pid=self.pid, shared_bytes=spec.shared_bytes)
+            self._await_ready()
+        except BaseException as error:
+            self._close_descriptors()
+            if isinstance(error, OSError):
+                raise EvaluatorError(f"a candidate could not be started: {error.strerror}") from error
+            raise
+
+    def _fork(self, channel_fd: int) -> int:
+        spec, slot = self._spec, self._slot
         source = Path(slot.scratch) / SOURCE_NAME
         source.write_text(spec.code, encoding="utf-8", newline="\n")
         source.chmod(0o644)
         if slot.uid is not None:
-            pool.watch(slot, spec.limits, shared_bytes=spec.shared_bytes)
-        ours, theirs = Channel.pair()
+            self._pool.watch(slot, spec.limits, shared_bytes=spec.shared_bytes)
         log_fd = os.open(slot.log, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         try:
-            self.pid = zygote.spawn(
-                theirs.fileno(),
+            return self._zygote.spawn(
+                channel_fd,
                 log_fd,
                 scratch=slot.scratch,
                 uid=slot.uid,
@@ -104,12 +134,15 @@ class Candidate:
                 isolation=asdict(spec.isolation),
             )
         finally:
-            theirs.close()
             os.close(log_fd)
-        self.channel = Channel(ours)
-        self.pidfd = os.pidfd_open(self.pid)
-        if slot.uid is None:
-            pool.watch(slot, spec.limits, root_pid=self.pid, shared_bytes=spec.shared_bytes)
+
+    def _await_ready(self) -> None:
+        try:
+            packet = decode(self.channel.receive(READY_TIMEOUT_S))
+        except (ChannelClosed, DeadlineExceeded, MalformedReply) as error:
+            raise EvaluatorError("a candidate ended before it was confined") from error
+        if packet.kind is not Reply.READY:
+            raise EvaluatorError("a candidate did not say that it is confined")
 
     def load(self) -> Failed | None:
         """Import and construct. Returns what went wrong, if anything."""
@@ -124,7 +157,7 @@ class Candidate:
         limit_s = self._spec.compile_timeout_s
         try:
             self.channel.send(command, timeout_s=limit_s)
-            packet = decode(self.channel.receive(limit_s))
+            packet = decode(self._receive_running(limit_s))
         except ChannelClosed:
             return self.how_it_ended(Stage.COMPILE)
         except DeadlineExceeded:
@@ -136,6 +169,17 @@ class Candidate:
         if packet.kind is not Reply.LOADED:
             return Failed(Verdict.RUNTIME_ERROR, Stage.COMPILE, NOT_ITS_CHANNEL)
         return None
+
+    def _receive_running(self, limit_s: float) -> bytes:
+        """Next packet, within so many seconds in which the candidate was not stopped for others."""
+        start, paused_before_s = time.monotonic(), self._paused_s()
+        while True:
+            ran_s = time.monotonic() - start - (self._paused_s() - paused_before_s)
+            try:
+                return self.channel.receive(max(limit_s - ran_s, 0.001))
+            except DeadlineExceeded:
+                if time.monotonic() - start - (self._paused_s() - paused_before_s) >= limit_s:
+                    raise
 
     def how_it_ended(self, stage: Stage) -> Failed:
         """Verdict for a process that is gone, from what its parent saw."""
@@ -162,12 +206,23 @@ class Candidate:
         return ""
 
     def close(self) -> KillReason | None:
-        """Kill all of it and remove its files; returns why the warden had killed it, if it had."""
+        """Kill all of it and remove its files; returns why the warden had killed it, if it had. Safe to call twice.
+
+        Raises:
+            EvaluatorError: The warden is gone.
+        """
+        # Once only: the slot may be somebody else's by the second call, whose process that would kill.
+        if not self._is_closed:
+            self._is_closed = True
+            self._close_descriptors()
+            self._killed_for = self._pool.release(self._slot)
+        return self._killed_for
+
+    def _close_descriptors(self) -> None:
         self.channel.close()
         if self.pidfd >= 0:
             os.close(self.pidfd)
             self.pidfd = -1
-        return self._pool.release(self._slot)
 
 
 def _signal_name(number: int) -> str:

@@ -10,19 +10,24 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ..errors import EvaluatorError
-from ..sandbox import program
 from ..protocol import Channel, ChannelClosed, DeadlineExceeded, encode_command
+from ..sandbox import program
 
 START_TIMEOUT_S = 180.0
 """A cold `import torch` from a slow disk takes most of it."""
 
 ZYGOTE_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 3.0
+
+# Children ask the kernel to end them with their parent, and that means the thread that started them: a session's thread
+# may restart one and end long before the server does.
+_LAUNCHER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="launcher")
 
 
 class ChildProgram:
@@ -37,14 +42,15 @@ class ChildProgram:
         self._name = module
         command = [sys.executable, "-P", "-m", f"{root}.{module}", str(theirs.fileno()), *arguments]
         try:
-            self.process = subprocess.Popen(
+            self.process = _LAUNCHER.submit(
+                subprocess.Popen,
                 command,
                 env=dict(environment),
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno(), *fds],
                 start_new_session=True,
                 cwd="/",
-            )
+            ).result()
         except OSError as error:
             ours.close()
             raise EvaluatorError(f"{module} could not be started") from error
@@ -71,15 +77,24 @@ class ChildProgram:
         """Send a request and return the answer.
 
         Raises:
-            EvaluatorError: The program is gone or silent.
+            EvaluatorError: The program is gone or silent, now and from then on: a late answer would be taken for that
+                to the next request.
         """
         with self.lock:
             try:
                 self.channel.send(encode_command(op, **fields), fds, timeout_s=timeout_s)
                 answer: dict[str, Any] = json.loads(self.channel.receive(timeout_s))
             except (ChannelClosed, DeadlineExceeded, ValueError) as error:
+                self.channel.close()
                 raise EvaluatorError(f"{self._name} did not answer {op!r}") from error
+        if "error" in answer:
+            raise EvaluatorError(f"{self._name}: {answer['error']}")
         return answer
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it runs and still answers."""
+        return self.process.poll() is None and self.channel.is_open
 
     def close(self) -> None:
         """End it. Safe to call twice."""
@@ -144,7 +159,12 @@ class Judge(ChildProgram):
                     on_quiet(bool(answer["on"]))
                     self.channel.send(b"{}", timeout_s=10.0)
             except (ChannelClosed, DeadlineExceeded, ValueError) as error:
+                self.channel.close()
                 raise JudgeGone("the judge ended or does not answer") from error
+            except BaseException:
+                # The judge is in the middle of this request; its answer must never be taken for that to another one.
+                self.channel.close()
+                raise
 
 
 def program_environment(device_kind: str, gpu_id: str, extra: Mapping[str, str]) -> dict[str, str]:

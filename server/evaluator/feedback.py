@@ -12,9 +12,9 @@ MAX_LOG_CHARS = 1500
 _ADVICE = {
     Verdict.TIMEOUT: "Look for an endless loop, a deadlock, or far too much work in one call.",
     Verdict.OUT_OF_MEMORY: "Use less memory; an output and a small workspace should be all a call allocates.",
-    Verdict.DEVICE_FAULT: "The kernel broke the device context (an illegal access, most likely). Check every index and mask.",
+    Verdict.DEVICE_FAULT: "The kernel broke the device context, likely by an illegal access. Check every index.",
     Verdict.INCORRECT_VALUE: "Hidden inputs include negative, repeated and large values with rare spikes.",
-    Verdict.TIMING_REJECTED: "Everything a call does must begin after it is called and be finished, in stream order, when it returns.",
+    Verdict.TIMING_REJECTED: "Work of a call must begin after the call and be done, in stream order, when it returns.",
 }
 
 
@@ -31,14 +31,14 @@ def for_failure(verdict: Verdict, text: str, log_tail: str) -> str:
 def for_pass(timing: Timing, roofline: Roofline, suspicious: bool) -> str:
     """Feedback for a correct submission: where the time is and how far the floor."""
     if timing.mode == "interpreted":
-        return "passed: correct on every hidden input. Triton runs in its interpreter on this device, so no time is scored."
+        return "passed: correct on every hidden input. Triton runs in its interpreter here, so no time is scored."
     share = roofline.min_ms / timing.new_ms
+    time = f"{timing.new_ms:.4g} ms per call ({timing.ci_low_ms:.4g} to {timing.ci_high_ms:.4g})"
+    speedup = f"reference {timing.ref_ms:.4g} ms: {timing.ref_ms / timing.new_ms:.2f} times as fast"
+    limit = f"{roofline.min_ms:.4g} ms ({roofline.bound} bound)"
     lines = [
-        f"passed: correct on every hidden input, {timing.new_ms:.4g} ms per call"
-        f" ({timing.ci_low_ms:.4g} to {timing.ci_high_ms:.4g}), reference {timing.ref_ms:.4g} ms:"
-        f" {timing.ref_ms / timing.new_ms:.2f} times as fast.",
-        f"The device could not do it in less than {roofline.min_ms:.4g} ms ({roofline.bound} bound):"
-        f" {100 * min(share, 1.0):.0f} % of that limit is reached.",
+        f"passed: correct on every hidden input, {time}, {speedup}.",
+        f"The device could not do it in less than {limit}: {100 * min(share, 1.0):.0f} % of that limit is reached.",
     ]
     if timing.mode == "eager":
         lines.append("Calls were timed from a Python loop, launches included.")

@@ -56,8 +56,11 @@ class Station:
         self.judge.close()
         if self._is_closed.is_set():
             raise EvaluatorError("the evaluator is closed")
+        logger.error("judge_restart gpu_id=%s", self.gpu_id)
         try:
             self.judge = self._start_judge()
+            if self._is_closed.is_set():  # `close` may have ended the old one
+                self.judge.close()
             self.wait_ready()
         except EvaluatorError:
             self.strike("judge")

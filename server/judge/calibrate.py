@@ -1,7 +1,7 @@
 """Measures what the device reaches, with no candidate alive. Trusted.
 
-The figures are an envelope: the best of several mixes and shapes. A floor computed from anything less would be beaten by
-honest kernels.
+The figures are an envelope: the best of several mixes and shapes. A floor computed from anything less would be beaten
+by honest kernels.
 """
 
 import time
@@ -30,7 +30,7 @@ def calibrate(device: Device) -> Ceilings:
 def _warm_kernels(device: Device) -> None:
     """Compile the judge's own kernels now rather than in the first evaluation."""
     words = torch.zeros(1 << 14, dtype=torch.int64, device=device.torch_device)
-    fused.weigh(words, torch.zeros(fused.WEIGHTS, dtype=torch.int64, device=device.torch_device))
+    fused.weigh(words, torch.zeros(fused.WEIGHTS, dtype=torch.int64, device=device.torch_device), 3 << 61 | 1)
     for dtype in fused.DTYPES:
         rows = torch.zeros(fused.LEAST_ROWS, 512, dtype=dtype, device=device.torch_device)
         fused.row_errors(rows, rows, 512, 1e-5, 1e-5)
@@ -54,12 +54,12 @@ def _bandwidth(device: Device, elements: int) -> float:
     source = torch.ones(elements, device=device.torch_device)
     target = torch.empty_like(source)
     nbytes = 4 * elements
-    mixes = [
+    mixes: list[tuple[int, Callable[[], object]]] = [
         (2 * nbytes, lambda: target.copy_(source)),
         (2 * nbytes, lambda: torch.relu(source)),
         (nbytes, lambda: target.fill_(1.0)),
-        (nbytes, lambda: source.sum()),
-        (nbytes, lambda: source.amax()),
+        (nbytes, source.sum),
+        (nbytes, source.amax),
         (3 * nbytes, lambda: torch.add(source, target, out=target)),
     ]
     return max(moved / _best(device, work) for moved, work in mixes) / 1e9
@@ -93,7 +93,7 @@ def _cuda_launch_s() -> float:
             cell.add_(1.0)
     best = float("inf")
     for _ in range(REPETITIONS):
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
         start.record()
         graph.replay()
         end.record()

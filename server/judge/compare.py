@@ -38,9 +38,8 @@ class Tolerance:
 
 BASE = {
     Precision.IEEE: Tolerance(rtol=2e-5, stol=2e-5),  # fp16 rounding (2.4e-4 relative on average) is far outside
-    Precision.TF32: Tolerance(
-        rtol=4e-3, stol=4e-3
-    ),  # eight TF32 half-ulps; bf16 products miss it in one element of twenty
+    # Eight TF32 half-ulps; bf16 products miss it in one element of twenty.
+    Precision.TF32: Tolerance(rtol=4e-3, stol=4e-3),
     Precision.LOWP: Tolerance(rtol=1.6e-2, stol=1.6e-2),  # four bf16 half-ulps
 }
 

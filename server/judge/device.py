@@ -1,7 +1,7 @@
 """The judge's hold on one device: memory it owns and exports, synchronisation, and whether anybody else is running.
 
-Trusted. Exported memory is cut in pieces of 2 MiB and holds nothing but inputs, or nothing but outputs: CUDA IPC exports
-the whole underlying block, so anything that shared it would be readable by a candidate.
+Trusted. Exported memory is cut in pieces of 2 MiB and holds nothing but inputs, or nothing but outputs: CUDA IPC
+exports the whole underlying block, so anything that shared it would be readable by a candidate.
 """
 
 import ctypes

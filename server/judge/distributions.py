@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-import numpy
+import numpy as np
 import torch
 
 SPIKE_SHARE = 1e-4
@@ -76,13 +76,13 @@ def redistribute(tensor: torch.Tensor, draw: Draw, position: int) -> None:
 
 def _redistribute_on_host(tensor: torch.Tensor, distribution: Distribution, scale: float, seed: int) -> None:
     """The same with numpy: five times faster than torch on a CPU, and seeded with more than 32 bits."""
-    generator = numpy.random.Generator(numpy.random.SFC64(seed))
+    generator = np.random.Generator(np.random.SFC64(seed))
     count = tensor.numel()
     if distribution is Distribution.UNIFORM:
-        values = (generator.random(count, dtype=numpy.float32) - 0.5) * numpy.float32(4.0 * scale)
+        values = (generator.random(count, dtype=np.float32) - 0.5) * np.float32(4.0 * scale)
     else:
-        values = generator.standard_normal(count, dtype=numpy.float32) * numpy.float32(scale)
+        values = generator.standard_normal(count, dtype=np.float32) * np.float32(scale)
     if distribution is Distribution.SPIKY:
         where = generator.integers(count, size=max(1, int(count * SPIKE_SHARE)))
-        values[where] *= numpy.float32(SPIKE_FACTOR)
+        values[where] *= np.float32(SPIKE_FACTOR)
     tensor.copy_(torch.from_numpy(values).view(tensor.shape))

@@ -1,8 +1,9 @@
 """One evaluation: first call, correctness on hidden inputs, timing over verified outputs.
 
-Trusted. The order of a repetition is what the trust rests on: stop the candidate, poison the outputs, write inputs nobody
-has seen, see that the device is idle, start the clock, let it continue; when it says "done" stop the clock and the
-candidate, see that the device is idle, and only then look at the outputs, twice, to see that they no longer change.
+Trusted. The order of a repetition is what the trust rests on: stop the candidate, poison the outputs, write inputs
+nobody has seen, see that the device is idle, start the clock, let it continue; when it says "done" stop the clock and
+the candidate, see that the device is idle, and only then look at the outputs, twice, to see that they no longer
+change.
 """
 
 import math
@@ -24,6 +25,7 @@ from .layouts import calls_share_memory, check_called
 from .peer import Peer, Stop
 from .reference import Reference, random_seed
 from .timing import Estimate, Samples, estimate
+from .witness import Witness
 
 TRIALS = 6
 """Correctness trials; every distribution of the task comes up at least once."""
@@ -98,6 +100,9 @@ ENOUGH = 0.6
 
 SLOTS_PER_PACKET = 400
 
+PREPARATIONS = 3
+"""Attempts to write the inputs of a repetition while the candidate stays stopped."""
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:
@@ -145,13 +150,16 @@ class Evaluation:
         budget: Budget,
         quiet: Callable[[bool], None],
         phases: Phases,
+        witness: Witness,
     ) -> None:
         """Evaluate the candidate behind `peer`, already loaded.
 
         Args:
             quiet: Called with true before timing and with false after it, to stop everybody else on the device.
+            witness: Of the candidate's processes.
         """
         self._device, self._reference, self._peer, self._budget = device, reference, peer, budget
+        self._witness = witness
         self._quiet, self._phases = quiet, phases
         self._exchange = Exchange(device, reference)
         self._schedule = SCHEDULES[device.kind]
@@ -217,7 +225,7 @@ class Evaluation:
             raise Stop(
                 Verdict.INCORRECT_PARAMETERS,
                 Stage.COMPILE,
-                f"ModelNew has no parameter for: {wanted}. Create parameters with the names and shapes of the reference.",
+                f"ModelNew has no parameter for: {wanted}. Create them with the names and shapes of the reference.",
             )
 
     def _call_once(self, timeout_s: float) -> Called:
@@ -254,7 +262,8 @@ class Evaluation:
     def _lengthen(self, wall_s: float) -> bool:
         """Prepare more calls if a repetition that took `wall_s` is too short to be timed well; says whether it did.
 
-        The first guess comes from calls over the channel, which take a fraction of a millisecond however small the kernel.
+        The first guess comes from calls over the channel, which take a fraction of a millisecond however small the
+        kernel.
         """
         calls, plan = len(self._order), self._schedule
         each_s = max((wall_s - plan.usual_handoff_s) / calls, SHORTEST_CALL_S)
@@ -394,25 +403,43 @@ class Evaluation:
             Stop: Anything was wrong.
         """
         peer, exchange = self._peer, self._exchange
-        peer.freeze()
-        exchange.poison(self._calls)
-        exchange.fill(draws)
+        draws = self._fill_unseen(draws)
         others = [c for c in self._calls if c.call not in draws] if self._mode == "graph" else []
         untouched = exchange.fingerprint(others)
         self._device.synchronize()
         self._require_idle("before a call began")
+        spots = exchange.choose_spots()
+        if self._witness.has_run():
+            raise Stop(Verdict.TIMING_REJECTED, peer.stage, WOKE_UP_TEXT)
         token = secrets.randbits(64)
         start = time.perf_counter_ns()
         peer.go(plan, token)
         answer = peer.receive(Reply.DONE, self._budget.run_s).token
         wall_s = (time.perf_counter_ns() - start) * 1e-9
+        # Before anything else: stopping takes a while, and a while is what work that goes on would need.
+        at_done = exchange.read(spots)
         peer.freeze()
         if answer != token:
             raise Stop(Verdict.RUNTIME_ERROR, peer.stage, NOT_ITS_CHANNEL)
         self._require_idle('after "done"')
+        if not exchange.still_holds(spots, at_done):
+            raise Stop(Verdict.TIMING_REJECTED, peer.stage, LATE_TEXT)
         self._verify(chosen, draws, others, untouched)
         peer.resume()
         return wall_s
+
+    def _fill_unseen(self, draws: dict[int, Draw]) -> dict[int, Draw]:
+        """Stop the candidate, poison the outputs and write inputs; returns what was drawn at last."""
+        for _ in range(PREPARATIONS):
+            self._peer.freeze()
+            self._witness.mark()
+            self._exchange.poison(self._calls)
+            self._exchange.fill(draws)
+            if not self._witness.has_run():
+                break
+            # Once may be a hiccup of the host; what was written may have been seen, so it is not used.
+            draws = {index: replace(draw, seed=random_seed()) for index, draw in draws.items()}
+        return draws
 
     def _require_idle(self, when: str) -> None:
         """Probe, and again: one slow probe may be a hiccup of the host."""
@@ -432,13 +459,13 @@ class Evaluation:
             calls = self._check_layouts(self._peer.describe(), chosen)
             self._peer.freeze()
             if exchange.fingerprint(None) != print_one:
-                raise Stop(Verdict.TIMING_REJECTED, stage, 'outputs were still written after "done"')
+                raise Stop(Verdict.TIMING_REJECTED, stage, LATE_TEXT)
             self._calls = calls
         for called in calls:
             self._verify_call(called, draws[called.call])
         if self._mode == "graph":
             if exchange.fingerprint(calls) != print_one:
-                raise Stop(Verdict.TIMING_REJECTED, stage, 'outputs were still written after "done"')
+                raise Stop(Verdict.TIMING_REJECTED, stage, LATE_TEXT)
             if exchange.fingerprint(others) != list(untouched):
                 text = "a call changed the output of another call; every call must stand alone"
                 raise Stop(Verdict.TIMING_REJECTED, stage, text)
@@ -464,16 +491,10 @@ class Evaluation:
         text = f"{where}{share}{at}; largest absolute error {error:.3g}."
         finite = error if math.isfinite(error) else None
         if self._peer.stage is Stage.TIMING:
-            text += (
-                " Earlier calls were right: a later call on fresh inputs was not. Every call must compute its own output"
-                " from its own inputs, for any values the prompt allows."
-            )
+            text += LATER_CALL_TEXT
             return Stop(Verdict.NONDETERMINISTIC, Stage.TIMING, text, finite)
         if self._reference.slots:
-            text += (
-                " Parameters are loaded after construction: tensors derived from them in __init__ hold old values;"
-                " derive them in forward."
-            )
+            text += PARAMETERS_TEXT
         return Stop(Verdict.INCORRECT_VALUE, self._peer.stage, text, finite)
 
     def _check_layouts(self, calls: list[Called], chosen: Sequence[int]) -> list[Called]:
@@ -492,6 +513,16 @@ class Evaluation:
 
 
 INPUT_MODIFIED_TEXT = "the inputs were written to; leave them as they are and write to a new tensor"
+LATER_CALL_TEXT = (
+    " Earlier calls were right: a later call on fresh inputs was not. Every call must compute its own output"
+    " from its own inputs, for any values the prompt allows."
+)
+PARAMETERS_TEXT = (
+    " Parameters are loaded after construction: tensors derived from them in __init__ hold old values;"
+    " derive them in forward."
+)
+LATE_TEXT = 'outputs were still written after "done"'
+WOKE_UP_TEXT = "a process of the submission ran while it was stopped, before a call began"
 SHARED_OUTPUT_TEXT = (
     "outputs of different calls share memory; allocate a new output in every call "
     "(torch.empty or similar), do not return a buffer kept between calls"

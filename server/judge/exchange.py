@@ -1,6 +1,7 @@
-"""Lays the inputs, parameters and outputs of one evaluation out in exported memory, fills and poisons them, reads them back.
+"""Lays inputs, parameters and outputs out in exported memory, fills and poisons them, and reads them back.
 
-Trusted. Inputs are written here and compared afterwards with a copy made anew from the seed; outputs are read from here.
+Trusted. Inputs are written here and compared afterwards with a copy made anew from the seed; outputs are read from
+here.
 """
 
 import secrets
@@ -20,8 +21,9 @@ from .reference import ALIGNMENT, Reference, TensorArgument, encode_argument
 PRIVATE_SHARE = 0.12
 """Share of the free memory that private copies of the inputs may take; beyond it they are made twice."""
 
-FINGERPRINT_BLOCK = 1 << 24
-"""Four-byte words weighed at once: 128 MiB of secret weights."""
+WORD_BYTES = 4
+SPOTS = 1 << 14
+"""Of a part in a thousand that is written late, one is among them in all but one of 10**7 repetitions."""
 
 
 class Exchange:
@@ -36,7 +38,7 @@ class Exchange:
         self._base = 0
         self._stride = -(-reference.set_bytes // ALIGNMENT) * ALIGNMENT
         self._weights: torch.Tensor | None = None
-        self._multiplier = secrets.randbits(63) | 1
+        self._multiplier = secrets.randbits(63) | 1 << 62 | 1
         self._private: dict[int, list[object]] = {}
         self._free_bytes = device.free_bytes()
 
@@ -143,12 +145,17 @@ class Exchange:
         return self.outputs.data[start // 8 * 8 : min(-(-end // 8) * 8, self.outputs.size)].view(torch.int64)
 
     def _weigh(self, words: torch.Tensor) -> torch.Tensor:
+        """Sum of four-byte words, each times a secret weight, modulo 2**64.
+
+        Eight-byte words would lose bits: their top bit times an even weight is a multiple of 2**64. Of a four-byte word
+        every change leaves at least 32 bits of its weight in the sum.
+        """
         weights = self._secret_weights()
         if words.is_cuda:
-            return fused.weigh(words, weights)
+            return fused.weigh(words, weights, self._multiplier)
         total = torch.zeros((), dtype=torch.int64)
-        for number, chunk in enumerate(words.split(weights.numel())):
-            total = total * 31 + (chunk * weights[: chunk.numel()]).sum() + number
+        for chunk in torch.split(words.view(torch.int32), weights.numel()):
+            total = total * self._multiplier + (chunk * weights[: chunk.numel()]).sum()
         return total
 
     def _secret_weights(self) -> torch.Tensor:
@@ -158,6 +165,23 @@ class Exchange:
             self._weights = torch.empty(fused.WEIGHTS, dtype=torch.int64, device=self._device.torch_device)
             self._weights.random_(generator=generator)
         return self._weights
+
+    def choose_spots(self) -> torch.Tensor:
+        """Places all over the output memory that nobody can foresee."""
+        assert self.outputs is not None
+        generator = torch.Generator(device=self._device.torch_device)
+        generator.manual_seed(secrets.randbits(63))
+        words = self.outputs.size // WORD_BYTES
+        return torch.randint(words, (SPOTS,), generator=generator, device=self._device.torch_device)
+
+    def read(self, spots: torch.Tensor) -> torch.Tensor:
+        """What the output memory holds there now. Takes some 20 us, so work that goes on cannot get far meanwhile."""
+        assert self.outputs is not None
+        return self.outputs.data.view(torch.int32)[spots]
+
+    def still_holds(self, spots: torch.Tensor, values: torch.Tensor) -> bool:
+        """Whether the output memory holds these values."""
+        return torch.equal(self.read(spots), values)
 
     def close(self) -> None:
         """Give all memory back. The candidate must be gone."""

@@ -1,7 +1,8 @@
 """One-pass kernels for what the judge does to every output: compare it, and fingerprint it.
 
-Trusted, and only a faster spelling: `compare` and `exchange` hold the definitions, in plain torch, and are used wherever a
-kernel does not apply. Verification costs many times the submission's own time otherwise, and every output is verified.
+Trusted, and only a faster spelling: `compare` and `exchange` hold the definitions, in plain torch, and are used
+wherever a kernel does not apply. Verification costs many times the submission's own time otherwise, and every output
+is verified.
 """
 
 import torch
@@ -18,7 +19,7 @@ WEIGHTS = 1 << 20
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
-@triton.jit
+@triton.jit  # type: ignore[untyped-decorator]
 def _row_errors(  # type: ignore[no-untyped-def]
     got,  # (rows, columns)
     want,  # (rows, columns)
@@ -66,12 +67,13 @@ def _row_errors(  # type: ignore[no-untyped-def]
     tl.store(mismatched + row, tl.sum(bad))
 
 
-@triton.jit
+@triton.jit  # type: ignore[untyped-decorator]
 def _weigh(  # type: ignore[no-untyped-def]
     words,  # (count,) int64
     weights,  # (WEIGHTS,) int64
     partial,  # (programs,) int64
     count,
+    multiplier,
     WEIGHTS: tl.constexpr,
     BLOCK: tl.constexpr,
     STEPS: tl.constexpr,
@@ -81,8 +83,9 @@ def _weigh(  # type: ignore[no-untyped-def]
     for step in range(STEPS):
         i = (program * STEPS + step) * BLOCK + tl.arange(0, BLOCK)
         word = tl.load(words + i, mask=i < count, other=0)
-        weight = tl.load(weights + i % WEIGHTS) + (i // WEIGHTS) * 0x1E3779B97F4A7C15
-        total += word * weight
+        weight = tl.load(weights + i % WEIGHTS) + (i // WEIGHTS) * multiplier
+        # In halves, because the top bit of a word times an even weight vanishes modulo 2**64.
+        total += (word & 0xFFFFFFFF) * weight + (word >> 32) * (weight * multiplier)
     tl.store(partial + program, tl.sum(total))
 
 
@@ -100,7 +103,7 @@ def can_compare(output: torch.Tensor, expected: torch.Tensor, block: int) -> boo
 def row_errors(
     output: torch.Tensor, expected: torch.Tensor, block: int, rtol: float, stol: float
 ) -> tuple[float, float, int]:
-    """Largest error over its bound, largest error, and elements outside the bound, as `compare.error_ratio` has them."""
+    """Largest error over its bound, largest error, and elements outside the bound, as in `compare.error_ratio`."""
     rows = expected.numel() // block
     device = expected.device
     ratio = torch.empty(rows, device=device)
@@ -123,10 +126,14 @@ def row_errors(
     return worst, largest, int(count)
 
 
-def weigh(words: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """Keyed, position-dependent sum of eight-byte words, modulo 2**64; a tensor, so that many can be read at once."""
+def weigh(words: torch.Tensor, weights: torch.Tensor, multiplier: int) -> torch.Tensor:
+    """Keyed, position-dependent sum of eight-byte words, modulo 2**64; a tensor, so that many can be read at once.
+
+    Args:
+        multiplier: Secret, odd, 63 bits.
+    """
     steps = 16
     programs = triton.cdiv(words.numel(), BLOCK * steps)
     partial = torch.empty(programs, dtype=torch.int64, device=words.device)
-    _weigh[(programs,)](words, weights, partial, words.numel(), WEIGHTS=WEIGHTS, BLOCK=BLOCK, STEPS=steps)
+    _weigh[(programs,)](words, weights, partial, words.numel(), multiplier, WEIGHTS=WEIGHTS, BLOCK=BLOCK, STEPS=steps)
     return partial.sum()

@@ -1,7 +1,7 @@
 """The judge's side of the conversation with one candidate: commands, deadlines, stopping and continuing.
 
-Trusted. Whatever the other side does ends in a packet or in a `Stop`, which carries a verdict; nothing it sends can make
-this module raise anything else.
+Trusted. Whatever the other side does ends in a packet or in a `Stop`, which carries a verdict; nothing it sends can
+make this module raise anything else.
 """
 
 import os

@@ -21,6 +21,7 @@ import torch
 from kernel_env.terms import Precision, Stage, Verdict
 
 from ..protocol import Channel, ChannelClosed
+from ..sandbox.process_table import Target
 from ..sandbox.warden_client import WardenClient
 from .calibrate import calibrate
 from .device import Device, die_with_parent, open_device
@@ -30,6 +31,7 @@ from .peer import CandidateGone, Peer, Stop
 from .reference import Reference, UnsupportedTask, encode_argument
 from .roofline import Ceilings, Floor, floor, is_plausible
 from .timing import Estimate
+from .witness import Witness
 
 FLOOR_MARGIN = 0.95
 """A time below this share of the roofline is impossible, or the roofline is wrong."""
@@ -125,7 +127,9 @@ class Judge:
             kill=lambda: self._warden.kill((slot,)).ok,
         )
         budget = Budget(request["compile_timeout_s"], request["run_timeout_s"])
-        return Evaluation(self._device, self._reference(request), peer, budget, self._quiet, phases)
+        uid = request["uid"]
+        witness = Witness(Target(uid=uid) if uid is not None else Target(root_pid=request["pid"]))
+        return Evaluation(self._device, self._reference(request), peer, budget, self._quiet, phases, witness)
 
     def _quiet(self, on: bool) -> None:
         """Have every other candidate of this device stopped, or continue."""
@@ -235,7 +239,7 @@ def main() -> None:
     try:
         device = open_device(gpu_id, threads)
         judge = Judge(channel, warden, gpu_id, device)
-    except Exception as error:  # whatever is wrong with the device, the evaluator reports it
+    except Exception as error:  # noqa: BLE001 whatever is wrong with the device, the evaluator reports it
         with suppress(ChannelClosed):
             channel.send(json.dumps({"error": f"{type(error).__name__}: {error}"[:2000]}).encode())
         return
@@ -243,7 +247,7 @@ def main() -> None:
     channel.send(json.dumps(ready).encode())
     try:
         judge.serve()
-    except BaseException:
+    except BaseException:  # noqa: BLE001 the evaluator sees the exit and asks a canary
         traceback.print_exc()
         os._exit(70)  # a broken CUDA context can hang the ordinary exit
 

@@ -1,7 +1,7 @@
-"""A task on a device: its reference module, the layout of its inputs, what it returns, and how exact it can be asked to be.
+"""A task on a device: reference module, layout of inputs, what it returns, and how exact it can be asked to be.
 
-Trusted. Runs the task's own source, which is ours or the operator's. Expected outputs are computed from inputs made anew
-from their seed in memory that no candidate can map.
+Trusted. Runs the task's own source, which is ours or the operator's. Expected outputs are computed from inputs made
+anew from their seed in memory that no candidate can map.
 """
 
 import copy
@@ -23,6 +23,8 @@ from .compare import BASE, Tolerance, block_elements, error_ratio
 from .device import Device
 from .distributions import Distribution, Draw, redistribute
 from .layouts import OutputSpec
+
+BATCH_NORMS = (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d, torch.nn.SyncBatchNorm)
 
 ALIGNMENT = 512
 """Bytes. Start of every tensor in an arena; what cudaMalloc guarantees, so no kernel sees worse than in real use."""
@@ -212,7 +214,7 @@ class Reference:
                         (0.1 * rms * noise(parameter)).to(parameter.dtype)
                     )
             for module in self.model.modules():
-                if isinstance(module, torch.nn.modules.batchnorm._BatchNorm) and module.running_mean is not None:
+                if isinstance(module, BATCH_NORMS) and module.running_mean is not None:
                     assert module.running_var is not None
                     module.running_mean.add_(0.1 * noise(module.running_mean))
                     module.running_var.mul_((0.1 * noise(module.running_var)).exp())

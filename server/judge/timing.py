@@ -1,11 +1,12 @@
 """From wall-clock samples to a time per call. Pure: tested on recorded samples.
 
-A repetition of n calls takes W(n) = handoff + n * t on the judge's clock. The handoff (two messages and a context switch)
-is not the submission's. It drops out of slopes between different n, and it can be subtracted if it is known. Either alone
-could be gamed: a slope by being slow when few calls are asked for, a subtraction by having a shorter handoff than assumed.
-So t is the larger of the slope and of (W(K) - h) / K, with h the handoff the reference had in the same task on the same
-device, which a submission cannot influence. Where clocks are noisy and h is below a stated share of K * t, the slope could
-only add noise: h then bounds what a shorter handoff can gain, and the subtraction alone is used.
+A repetition of n calls takes W(n) = handoff + n * t on the judge's clock. The handoff (two messages and a context
+switch) is not the submission's. It drops out of slopes between different n, and it can be subtracted if it is known.
+Either alone could be gamed: a slope by being slow when few calls are asked for, a subtraction by having a shorter
+handoff than assumed. So t is the larger of the slope and of (W(K) - h) / K, with h the handoff the reference had in
+the same task on the same device, which a submission cannot influence. Where clocks are noisy and h is below a stated
+share of K * t, the slope could only add noise: h then bounds what a shorter handoff can gain, and the subtraction
+alone is used.
 """
 
 import statistics
@@ -64,7 +65,10 @@ class Estimate:
 
 
 def slope(samples: Samples) -> float | None:
-    """Seconds per further call: least squares over the medians of the three lengths. None if there is only one length."""
+    """Seconds per further call.
+
+    Least squares over the medians of the three lengths. None if there is only one length.
+    """
     points = [(1, statistics.median(samples.single)), (samples.calls, statistics.median(samples.whole))]
     if samples.half:
         points.append((samples.half_calls, statistics.median(samples.half)))
@@ -94,10 +98,10 @@ def estimate(
         t = max(t, rise)
     t = max(t, SHORTEST_S)
     low, high = median_interval(samples.whole)
-    low = min(low, middle)
+    low = min(low, middle)  # the shortest repetition may lie below the interval of the median
     return Estimate(
         t_s=t,
-        ci_low_s=max(SHORTEST_S, t - max(0.0, middle - low) / calls),
+        ci_low_s=max(SHORTEST_S, t - (middle - low) / calls),
         ci_high_s=t + (high - middle) / calls,
         handoff_s=handoff_s,
     )

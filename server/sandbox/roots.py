@@ -21,7 +21,10 @@ def default_readable() -> tuple[str, ...]:
     python = {sys.prefix, sys.base_prefix, sys.exec_prefix, *site.getsitepackages()}
     toolkit = {os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)}
     libraries = {path for path in os.environ.get("LD_LIBRARY_PATH", "").split(":") if path.startswith("/")}
-    wanted = own | python | toolkit | libraries | _toolchains()
+    root = str(Path(kernel_env.__file__).resolve().parents[1])
+    # PYTHONPATH: a module found there before the fork and closed afterwards would be an error, not merely absent.
+    added = {str(Path(entry).resolve()) for entry in sys.path if entry.startswith("/")} - {root}
+    wanted = own | python | toolkit | libraries | added | _toolchains()
     return SYSTEM + tuple(sorted(path for path in wanted if _is_wanted(path)))
 
 

@@ -1,4 +1,4 @@
-"""Descriptions of outputs: the honest ones become views of the judge's memory, the hostile ones a verdict or nothing."""
+"""Descriptions of outputs: honest ones become views of the judge's memory, hostile ones a verdict or nothing."""
 
 import pytest
 import torch

@@ -1,0 +1,293 @@
+"""One evaluation past the static stage: the candidate's life, the judge's requests, and whose fault a failure was.
+
+Trusted side; no torch. What a submission does ends in a verdict. What we could not do ends in an `EvaluatorError`; the
+two are told apart by trying something of our own in the same place.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kernel_env.terms import Language, Stage, Verdict
+
+from ..errors import EvaluatorError
+from ..sandbox.isolation import Isolation
+from ..sandbox.limits import Limits
+from ..settings import Settings
+from ..tasks.roles import has_free_inputs
+from ..tasks.task import Task
+from . import feedback
+from .canary import CANARY
+from .candidate_process import KILL_TEXTS, Candidate, CandidateSpec, Failed
+from .child_programs import JudgeGone
+from .devices import candidate_devices
+from .places import Places
+from .results import EvalResult, Roofline, Submission, Timing
+from .station import Station
+
+SHARED_BYTES = 8 << 30
+"""Most memory of a judge that a candidate on the CPU maps and that does not count as its own."""
+
+CARD_TIMEOUT_S = 300.0
+JUDGE_MARGIN_S = 240.0
+"""On top of the submission's own limits: hidden inputs, comparisons and teardown are our time."""
+
+_DEVICE_FAULT = "the device or its judge failed while this submission ran; a trusted kernel runs there fine"
+_NO_DEVICE_MEMORY = "the device had not enough memory left for the inputs and outputs of the task"
+
+
+def threads_for(kind: str) -> int:
+    """Threads of a judge and of a candidate."""
+    cores = os.cpu_count() or 1
+    return max(1, cores if kind == "cpu" else min(8, cores // 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    """What every evaluation of a server uses."""
+
+    kind: str
+    """`cpu` or `cuda`."""
+
+    settings: Settings
+    isolation: Isolation
+    places: Places
+    cards: dict[tuple[str, str], dict[str, Any]]
+    """What is known of tasks, by device and task."""
+
+
+class Work:
+    """One evaluation.
+
+    Args:
+        end: Monotonic time by which it has to begin.
+        phases: Filled with seconds by phase.
+    """
+
+    def __init__(
+        self,
+        shop: Shop,
+        station: Station,
+        task: Task,
+        session_id: str,
+        end: float | None,
+        is_cancelled: Callable[[], bool] | None,
+        phases: dict[str, float],
+    ) -> None:
+        self._shop, self._station, self._task = shop, station, task
+        self._session_id, self._end, self._is_cancelled, self._phases = session_id, end, is_cancelled, phases
+        self.waited_s = 0.0
+
+    def run(self, submission: Submission, base: EvalResult) -> EvalResult:
+        """Load, then judge under the lease.
+
+        Raises:
+            Busy: Not begun in time, or cancelled.
+            EvaluatorError: Our fault.
+        """
+        card = self._card()
+        with (
+            self._place(),
+            self._shop.places.candidate(
+                self._station.gpu_id, self._spec(self._task, submission.code, "ModelNew", card["init"])
+            ) as candidate,
+        ):
+            with self._timed("load"):
+                failed = candidate.load()
+            answer = None
+            if failed is None:
+                with self._lease():
+                    self._require_baseline(self._task)
+                    answer = self._judge(candidate, submission)
+                    failed = self._failure(answer, candidate)
+            if failed is None:
+                assert answer is not None
+                return _passed(answer, base)
+            log_tail = candidate.log_tail()
+            killed_for = self._shop.places.end(self._station.gpu_id, candidate)
+        if killed_for is not None:
+            verdict, text = KILL_TEXTS[killed_for]
+            failed = replace(failed, verdict=verdict, text=text)
+        text = feedback.for_failure(failed.verdict, failed.text, log_tail)
+        error = answer.get("max_abs_err") if answer else None
+        return replace(base, verdict=failed.verdict, stage=failed.stage, feedback=text, max_abs_err=error)
+
+    def _spec(self, task: Task, code: str, entry: str, init: Sequence[object]) -> CandidateSpec:
+        """What to start a candidate with."""
+        shop, gpu_id = self._shop, self._station.gpu_id
+        return CandidateSpec(
+            code=code,
+            entry=entry,
+            precision=task.precision,
+            init=init,
+            compile_timeout_s=shop.settings.compile_timeout_s,
+            threads=threads_for(shop.kind),
+            visible_device=gpu_id.removeprefix("cuda:") if shop.kind == "cuda" else "",
+            devices=candidate_devices(gpu_id),
+            limits=Limits(host_memory_bytes=int(shop.settings.host_memory_gb * 1e9)),
+            isolation=shop.isolation,
+            shared_bytes=SHARED_BYTES if shop.kind == "cpu" else 0,
+        )
+
+    @contextmanager
+    def _timed(self, name: str) -> Iterator[None]:
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self._phases[name] = self._phases.get(name, 0.0) + time.monotonic() - start
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        start = time.monotonic()
+        with self._shop.places.reserved(self._end, self._is_cancelled):
+            self.waited_s += time.monotonic() - start
+            yield
+
+    @contextmanager
+    def _lease(self) -> Iterator[None]:
+        start = time.monotonic()
+        with self._station.lease.hold(self._session_id, self._end, self._is_cancelled):
+            self.waited_s += time.monotonic() - start
+            self._end = None  # begun: the budget is for beginning, not for ending
+            yield
+
+    def _request_fields(self, task: Task) -> dict[str, object]:
+        source = task.source_for(self._shop.kind)
+        return {
+            "task_key": f"{task.task_id}:{hash(source)}",
+            "task_id": task.task_id,
+            "source": source,
+            "precision": task.precision.value,
+            "has_free_inputs": has_free_inputs(task.task_id),
+            "floor_validated": task.floor_validated,
+            "compile_timeout_s": self._shop.settings.compile_timeout_s,
+            "run_timeout_s": self._shop.settings.run_timeout_s,
+        }
+
+    def _card(self) -> dict[str, Any]:
+        key = (self._station.gpu_id, f"{self._task.task_id}:{hash(self._task.source_for(self._shop.kind))}")
+        card = self._shop.cards.get(key)
+        if card is None:
+            with self._lease(), self._timed("card"):
+                card = self._ask_card(self._task)
+            self._shop.cards[key] = card
+        return card
+
+    def _ask_card(self, task: Task) -> dict[str, Any]:
+        """What the judge knows of a task. No submission is involved: a judge that ended before is replaced."""
+        try:
+            card = self._request_card(task)
+        except JudgeGone:
+            self._restart()
+            try:
+                card = self._request_card(task)
+            except JudgeGone as error:
+                raise EvaluatorError("the judge failed on the reference of this task") from error
+        _raise_if_ours(card)
+        return card
+
+    def _request_card(self, task: Task) -> dict[str, Any]:
+        fields = self._request_fields(task)
+        return self._station.judge.request("card", CARD_TIMEOUT_S, lambda _: None, (), **fields)
+
+    def _restart(self) -> None:
+        """New judge; what was stopped for the old one continues. Hold the lease."""
+        self._shop.places.loud(self._station.gpu_id)
+        self._station.restart()
+
+    def _require_baseline(self, task: Task) -> None:
+        """Time the reference in a process of its own, unless it is known. Hold the lease."""
+        card = self._ask_card(task)
+        if not card["has_baseline"]:
+            self._time_reference(task, card)
+
+    def _time_reference(self, task: Task, card: dict[str, Any]) -> None:
+        spec = self._spec(task, task.source_for(self._shop.kind), "Model", card["init"])
+        with self._timed("baseline"), self._shop.places.candidate(self._station.gpu_id, spec) as candidate:
+            failed = candidate.load()
+            if failed is not None:
+                raise EvaluatorError(f"the reference of this task does not load: {failed.text}")
+            try:
+                answer = self._request("baseline", candidate, task, {})
+            except JudgeGone as error:
+                raise EvaluatorError("the judge failed while it timed the reference") from error
+        if answer.get("gone"):
+            raise EvaluatorError("the process that timed the reference ended early")
+        _raise_if_ours(answer)
+
+    def _judge(self, candidate: Candidate, submission: Submission) -> dict[str, Any]:
+        """The judge's answer; if it died, a verdict or our fault, as the canary decides."""
+        interpreted = self._shop.kind == "cpu" and submission.language is Language.TRITON
+        try:
+            return self._request("evaluate", candidate, self._task, {"interpreted": interpreted})
+        except JudgeGone:
+            self._shop.places.end(self._station.gpu_id, candidate)
+            self._restart()
+        try:
+            self._require_baseline(CANARY)
+        except EvaluatorError:
+            self._station.strike("canary")
+            raise
+        return {
+            "verdict": Verdict.DEVICE_FAULT,
+            "stage": Stage.CORRECTNESS,
+            "feedback": _DEVICE_FAULT,
+            "max_abs_err": None,
+            "phases": {},
+        }
+
+    def _request(self, op: str, candidate: Candidate, task: Task, extra: dict[str, object]) -> dict[str, Any]:
+        settings, gpu_id = self._shop.settings, self._station.gpu_id
+        answer = self._station.judge.request(
+            op,
+            settings.compile_timeout_s + settings.run_timeout_s + JUDGE_MARGIN_S,
+            lambda on: self._shop.places.quiet(gpu_id, candidate.slot_index, on),
+            (candidate.channel.sock.fileno(), candidate.pidfd),
+            slot=candidate.slot_index,
+            uid=candidate.uid,
+            pid=candidate.pid,
+            **self._request_fields(task),
+            **extra,
+        )
+        if op == "evaluate":
+            self._phases.update(answer.get("phases", {}))
+        return answer
+
+    def _failure(self, answer: dict[str, Any], candidate: Candidate) -> Failed | None:
+        """What went wrong, if anything. Hold the lease."""
+        if answer.get("gone"):
+            return candidate.how_it_ended(Stage(answer["gone"]))
+        if answer.get("fault") == "memory":
+            # Somebody else may hold the device's memory. Then the reference alone does not fit either, and that raises.
+            self._shop.places.end(self._station.gpu_id, candidate)
+            self._time_reference(self._task, self._ask_card(self._task))
+            return Failed(Verdict.OUT_OF_MEMORY, Stage.CORRECTNESS, _NO_DEVICE_MEMORY)
+        _raise_if_ours(answer)
+        if answer["stage"] != Stage.DONE:
+            return Failed(Verdict(answer["verdict"]), Stage(answer["stage"]), answer["feedback"])
+        return None
+
+
+def _raise_if_ours(answer: dict[str, Any]) -> None:
+    if "unsupported" in answer:
+        raise EvaluatorError(f"this task cannot be judged here: {answer['unsupported']}")
+    if "fault" in answer:
+        raise EvaluatorError("the device has not enough memory for this task")
+
+
+def _passed(answer: dict[str, Any], base: EvalResult) -> EvalResult:
+    timing, roofline = Timing(**answer["timing"]), Roofline(**answer["roofline"])
+    return replace(
+        base,
+        verdict=Verdict(answer["verdict"]),
+        stage=Stage.DONE,
+        feedback=feedback.for_pass(timing, roofline, answer["suspicious"]),
+        max_abs_err=answer["max_abs_err"],
+        timing=timing,
+        roofline=roofline,
+        suspicious=answer["suspicious"],
+    )

@@ -1,0 +1,34 @@
+"""Leaves a process behind that has left the group and has no parent."""
+# needs isolation
+
+import os
+
+import torch
+import torch.nn as nn
+
+from kernel_env import native
+
+kernels = native.load(
+    r"""
+#include <cmath>
+extern "C" void run(const float* x, float* y, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) y[i] = std::tanh(x[i]);
+}
+""",
+    {"run": "const float* x, float* y, int64_t n"},
+)
+
+if os.fork() == 0:
+    os.setpgid(0, 0)
+    if os.fork() == 0:
+        while True:
+            sum(range(1000))
+    os._exit(0)
+os.wait()
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        kernels.run(x, y, x.numel())
+        return y
