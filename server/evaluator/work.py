@@ -89,19 +89,32 @@ class Work:
             EvaluatorError: Our fault.
         """
         card = self._card()
-        with (
-            self._place(),
-            self._shop.places.candidate(
-                self._station.gpu_id, self._spec(self._task, submission.code, "ModelNew", card["init"])
-            ) as candidate,
-        ):
+        spec = self._spec(self._task, submission.code, "ModelNew", card["init"])
+        with self._place():
+            for mode in self._modes:
+                # Torch cannot leave a failed capture cleanly, so the loop gets a process of its own.
+                result = self._run_in(mode, spec, submission, base)
+                if result is not None:
+                    return result
+        raise EvaluatorError("a loop of calls could not be prepared")
+
+    @property
+    def _modes(self) -> tuple[str, ...]:
+        """How calls are run, in the order tried."""
+        return ("graph", "eager") if self._shop.kind == "cuda" else ("eager",)
+
+    def _run_in(self, mode: str, spec: CandidateSpec, submission: Submission, base: EvalResult) -> EvalResult | None:
+        """One candidate from load to verdict; None if its calls cannot be captured in graphs."""
+        with self._shop.places.candidate(self._station.gpu_id, spec) as candidate:
             with self._timed("load"):
                 failed = candidate.load()
             answer = None
             if failed is None:
                 with self._lease():
                     self._require_baseline(self._task)
-                    answer = self._judge(candidate, submission)
+                    answer = self._judge(candidate, submission, mode)
+                    if answer.get("not_capturable"):
+                        return None
                     failed = self._failure(answer, candidate)
             if failed is None:
                 assert answer is not None
@@ -207,23 +220,30 @@ class Work:
 
     def _time_reference(self, task: Task, card: dict[str, Any]) -> None:
         spec = self._spec(task, task.source_for(self._shop.kind), "Model", card["init"])
-        with self._timed("baseline"), self._shop.places.candidate(self._station.gpu_id, spec) as candidate:
-            failed = candidate.load()
-            if failed is not None:
-                raise EvaluatorError(f"the reference of this task does not load: {failed.text}")
-            try:
-                answer = self._request("baseline", candidate, task, {})
-            except JudgeGone as error:
-                raise EvaluatorError("the judge failed while it timed the reference") from error
+        with self._timed("baseline"):
+            for mode in self._modes:
+                answer = self._baseline_in(mode, task, spec)
+                if not answer.get("not_capturable"):
+                    break
         if answer.get("gone"):
             raise EvaluatorError("the process that timed the reference ended early")
         _raise_if_ours(answer)
 
-    def _judge(self, candidate: Candidate, submission: Submission) -> dict[str, Any]:
+    def _baseline_in(self, mode: str, task: Task, spec: CandidateSpec) -> dict[str, Any]:
+        with self._shop.places.candidate(self._station.gpu_id, spec) as candidate:
+            failed = candidate.load()
+            if failed is not None:
+                raise EvaluatorError(f"the reference of this task does not load: {failed.text}")
+            try:
+                return self._request("baseline", candidate, task, {"mode": mode})
+            except JudgeGone as error:
+                raise EvaluatorError("the judge failed while it timed the reference") from error
+
+    def _judge(self, candidate: Candidate, submission: Submission, mode: str) -> dict[str, Any]:
         """The judge's answer; if it died, a verdict or our fault, as the canary decides."""
         interpreted = self._shop.kind == "cpu" and submission.language is Language.TRITON
         try:
-            return self._request("evaluate", candidate, self._task, {"interpreted": interpreted})
+            return self._request("evaluate", candidate, self._task, {"interpreted": interpreted, "mode": mode})
         except JudgeGone:
             self._shop.places.end(self._station.gpu_id, candidate)
             self._restart()

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field, replace
 
 from kernel_env.terms import Stage, Verdict
 
-from ..protocol import Called, Plan, Region, Reply, encode_command
+from ..protocol import Called, Failure, Plan, Region, Reply, encode_command
 from ..verdicts import NOT_ITS_CHANNEL
 from .compare import compare
 from .device import Device
 from .distributions import Draw, fresh_draw
 from .exchange import Exchange
 from .layouts import calls_share_memory, check_called
-from .peer import Peer, Stop
+from .peer import CandidateGone, NotCapturable, Peer, Stop
 from .reference import Reference, random_seed
 from .timing import Estimate, Samples, estimate
 from .witness import Witness
@@ -233,17 +233,20 @@ class Evaluation:
         assert called is not None
         return called
 
-    def prepare(self, rough_s: float, most_calls: int | None = None) -> None:
+    def prepare(self, rough_s: float, mode: str, most_calls: int | None = None) -> None:
         """Lay out K input sets and the block for outputs, and have the calls prepared.
 
         Args:
+            mode: `graph` or `eager`.
             most_calls: Upper bound on K, for a candidate whose time means nothing.
+        Raises:
+            NotCapturable: `graph` is not possible; evaluate a fresh candidate with `eager`.
+            Stop: With the verdict.
         """
-        modes = ("graph", "eager") if self._device.kind == "cuda" else ("eager",)
-        self._lay_out(self._choose_calls(rough_s, most_calls), modes)
+        self._lay_out(self._choose_calls(rough_s, most_calls), mode)
 
-    def _lay_out(self, calls: int, modes: Sequence[str]) -> None:
-        """New memory for `calls` calls, and the calls prepared in the first mode that works."""
+    def _lay_out(self, calls: int, mode: str) -> None:
+        """New memory for `calls` calls, and the calls prepared."""
         with self._phases.timed("prepare"):
             self._calls = []
             fields = self._exchange.open_inputs(calls, with_state=False)
@@ -257,7 +260,7 @@ class Evaluation:
             self._peer.command("attach", Reply.PREPARED, self._budget.run_s, fds, **fields)
             order = list(range(calls))
             secrets.SystemRandom().shuffle(order)
-            self._order = self._prepare_modes(modes, order)
+            self._order = self._prepare(mode, order)
 
     def _lengthen(self, wall_s: float) -> bool:
         """Prepare more calls if a repetition that took `wall_s` is too short to be timed well; says whether it did.
@@ -270,24 +273,31 @@ class Evaluation:
         wanted = min(math.ceil(plan.target_s / each_s), plan.most_calls, self._most_calls_in_memory())
         if calls * each_s > ENOUGH * plan.target_s or wanted < 1.5 * calls:
             return False
-        self._lay_out(wanted, (self._mode,))
+        self._lay_out(wanted, self._mode)
         return True
 
-    def _prepare_modes(self, modes: Sequence[str], order: list[int]) -> list[int]:
-        for mode in modes:
-            try:
-                packet = self._peer.command("prepare", Reply.PREPARED, self._budget.run_s, mode=mode, order=order)
-            except Stop as stop:
-                # A forward that synchronises or reads a value on the host cannot be captured; that is no fault.
-                if mode == modes[-1] or stop.verdict in {Verdict.TIMEOUT, Verdict.OUT_OF_MEMORY}:
-                    raise
-                continue
-            self._mode = mode
-            ready = max(1, min(packet.prepared, len(order)))
+    def _prepare(self, mode: str, order: list[int]) -> list[int]:
+        """Have the calls of `order` prepared; returns those that fit the memory for outputs.
+
+        Raises:
+            NotCapturable: A forward that synchronises, or reads a value on the host, was to be captured.
+            Stop: With the verdict.
+        """
+        try:
+            packet = self._peer.command("prepare", Reply.PREPARED, self._budget.run_s, mode=mode, order=order)
+        except Stop as stop:
+            if mode == "graph" and stop.failure is Failure.NOT_CAPTURABLE:
+                raise NotCapturable from None
+            raise
+        except CandidateGone:
             if mode == "graph":
-                self._calls = self._check_layouts(self._peer.describe(), order[:ready])
-            return order[:ready]
-        raise AssertionError("no mode")
+                raise NotCapturable from None
+            raise
+        self._mode = mode
+        ready = max(1, min(packet.prepared, len(order)))
+        if mode == "graph":
+            self._calls = self._check_layouts(self._peer.describe(), order[:ready])
+        return order[:ready]
 
     def _choose_calls(self, rough_s: float, most_calls: int | None) -> int:
         footprint = self._reference.input_bytes + self._reference.output_bytes
@@ -351,7 +361,7 @@ class Evaluation:
     def again_eagerly(self) -> Measured:
         """Time the same calls from a Python loop. For the reference, whose plain eager time is reported beside it."""
         order = self._order
-        self._order = self._prepare_modes(("eager",), order)
+        self._order = self._prepare("eager", order)
         self._calls = []
         return self.time(None)
 

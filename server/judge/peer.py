@@ -18,6 +18,7 @@ from ..protocol import (
     ChannelClosed,
     Deadline,
     DeadlineExceeded,
+    Failure,
     MalformedReply,
     Packet,
     Reply,
@@ -33,10 +34,26 @@ MESSAGE_TIMEOUT_S = 10.0
 class Stop(Exception):
     """The evaluation ends with a verdict. Caught in one place, `evaluation.evaluate`."""
 
-    def __init__(self, verdict: Verdict, stage: Stage, text: str, max_abs_err: float | None = None) -> None:
-        """Keep what the result needs."""
+    def __init__(
+        self,
+        verdict: Verdict,
+        stage: Stage,
+        text: str,
+        max_abs_err: float | None = None,
+        failure: Failure | None = None,
+    ) -> None:
+        """Keep what the result needs; `failure` is what the candidate claims as the reason."""
         super().__init__(text)
         self.verdict, self.stage, self.text, self.max_abs_err = verdict, stage, text, max_abs_err
+        self.failure = failure
+
+
+class NotCapturable(Exception):
+    """The calls cannot be captured in CUDA graphs. No fault, but the process is not to be used any further.
+
+    torch cannot leave a capture that failed cleanly: its allocator stays in capture mode, and it may abort the process
+    when the graph is collected. A fresh process times the same module from a loop.
+    """
 
 
 class CandidateGone(Exception):
@@ -101,7 +118,7 @@ class Peer:
 
     def stop_for(self, packet: Packet) -> Stop:
         """Verdict for a failure the candidate reports."""
-        return Stop(verdict_of(packet.failure, self.stage), self.stage, packet.text)
+        return Stop(verdict_of(packet.failure, self.stage), self.stage, packet.text, failure=packet.failure)
 
     def go(self, plan: int, token: int) -> None:
         """Let the main process continue and run `plan`. Helpers it may have stay stopped."""

@@ -27,7 +27,7 @@ from .calibrate import calibrate
 from .device import Device, die_with_parent, open_device
 from .distributions import Distribution
 from .evaluation import Budget, Evaluation, Measured, Phases
-from .peer import CandidateGone, Peer, Stop
+from .peer import CandidateGone, NotCapturable, Peer, Stop
 from .reference import Reference, UnsupportedTask, encode_argument
 from .roofline import Ceilings, Floor, floor, is_plausible
 from .timing import Estimate
@@ -142,7 +142,7 @@ class Judge:
         evaluation = self._evaluation(request, fds, phases)
         try:
             rough_s = evaluation.first_call()
-            evaluation.prepare(rough_s)
+            evaluation.prepare(rough_s, request["mode"])
             evaluation.check()
             first = evaluation.time(None)
             eager = first if first.mode == "eager" else evaluation.again_eagerly()
@@ -150,6 +150,8 @@ class Judge:
             return {"unsupported": f"the reference fails its own test: {stop.verdict}: {stop.text}"}
         except CandidateGone as gone:
             return {"gone": gone.stage, "phases": phases.seconds}
+        except NotCapturable:
+            return {"not_capturable": True}
         finally:
             evaluation.close()
         graph = first.estimate if first.mode == "graph" else None
@@ -164,7 +166,7 @@ class Judge:
         baseline = self._baselines[request["task_key"]]
         try:
             rough_s = evaluation.first_call()
-            evaluation.prepare(rough_s, most_calls=2 if interpreted else None)
+            evaluation.prepare(rough_s, request["mode"], most_calls=2 if interpreted else None)
             if interpreted:
                 evaluation.check(trials=INTERPRETED_TRIALS)
                 measured = evaluation.untimed(rough_s)
@@ -183,6 +185,8 @@ class Judge:
             }
         except CandidateGone as gone:
             return {"gone": gone.stage, "phases": phases.seconds}
+        except NotCapturable:
+            return {"not_capturable": True, "phases": phases.seconds}
         finally:
             start = time.monotonic()
             evaluation.close()

@@ -29,6 +29,11 @@ def prepare_root(root: Path, *, for_other_users: bool) -> None:
         root.chmod(SEARCHABLE)
     except OSError as error:
         raise EvaluatorError("the directory for scratch space cannot be made") from error
+    if os.statvfs(root).f_flag & os.ST_NOEXEC:
+        # Every compiled submission would fail there, and look like its author's fault.
+        raise EvaluatorError(
+            f"the directory for scratch space, {root.parent}, is mounted noexec; mount it with exec or set TMPDIR"
+        )
     if for_other_users and blocking_directory(str(root)) is not None:
         raise EvaluatorError(
             "the directory for scratch space lies where candidates cannot reach it; choose another place"

@@ -36,7 +36,7 @@ def look(path):
 
 parent, scratch = Path(f"/proc/{os.getppid()}"), Path.cwd()
 for place in (
-    *(parent / name for name in ("environ", "mem", "maps", "fd", "cmdline", "root", "cwd")),
+    *(parent / name for name in ("environ", "mem", "maps", "fd", "root", "cwd")),
     *(scratch.parent, scratch.parent / "logs", scratch.parent.parent, Path("/tmp"), Path("/root"), Path("/home")),
     *(Path(name) for name in ("/etc/shadow", "/dev/mem", "/dev/kmsg", "/dev/shm", "/proc/kcore", "/sys/kernel/debug")),
 ):

@@ -76,3 +76,15 @@ def test_root_that_candidates_cannot_reach_is_refused(tmp_path: Path) -> None:
     closed.mkdir(mode=0o700)
     with pytest.raises(EvaluatorError, match="cannot reach"):
         scratch.prepare_root(closed / "slots", for_other_users=True)
+
+
+def test_root_where_nothing_can_be_executed_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Docker mounts a tmpfs that way unless told otherwise."""
+    plain = os.statvfs(tmp_path)
+
+    class NoExec:
+        f_flag = plain.f_flag | os.ST_NOEXEC
+
+    monkeypatch.setattr(os, "statvfs", lambda _: NoExec)
+    with pytest.raises(EvaluatorError, match="noexec"):
+        scratch.prepare_root(tmp_path / "slots", for_other_users=False)
