@@ -1,4 +1,4 @@
-"""Small tasks, and one real evaluator on the CPU for a whole test session, with limits that broken submissions reach soon."""
+"""Small tasks, the corpus of submissions, and settings with limits that a broken submission reaches soon."""
 
 import os
 from dataclasses import dataclass
@@ -164,6 +164,6 @@ def children() -> list[int]:
     """Processes this one has started and not yet collected."""
     return [
         int(pid)
-        for thread in os.listdir("/proc/self/task")
-        for pid in Path(f"/proc/self/task/{thread}/children").read_text(encoding="utf-8").split()
+        for thread in Path("/proc/self/task").iterdir()
+        for pid in (thread / "children").read_text(encoding="utf-8").split()
     ]

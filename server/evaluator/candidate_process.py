@@ -200,7 +200,7 @@ class Candidate:
 
     def log_tail(self) -> str:
         """End of what it printed."""
-        with suppress(OSError), open(self._slot.log, "rb") as log:
+        with suppress(OSError), Path(self._slot.log).open("rb") as log:
             log.seek(max(0, os.fstat(log.fileno()).st_size - 4 * feedback.MAX_LOG_CHARS))
             return feedback.tail_of(log.read())
         return ""

@@ -99,7 +99,12 @@ class Evaluator:
         return Zygote(self._kind, libraries, program_environment(self._kind, "", extra))
 
     def _start_station(self, gpu_id: str, warden: socket.socket, caches: Path) -> Station:
-        own = {"TRITON_CACHE_DIR": str(caches / gpu_id.replace(":", "-"))}
+        own = {
+            "TRITON_CACHE_DIR": str(caches / gpu_id.replace(":", "-")),
+            # Idle OpenMP threads spin for milliseconds by default: on a core that the candidate is being timed on.
+            "OMP_WAIT_POLICY": "passive",
+            "GOMP_SPINCOUNT": "0",
+        }
         environment = program_environment(self._kind, gpu_id, own)
         local = "cpu" if self._kind == "cpu" else "cuda:0"  # the judge sees only its own device
 

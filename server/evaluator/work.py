@@ -40,9 +40,13 @@ _NO_DEVICE_MEMORY = "the device had not enough memory left for the inputs and ou
 
 
 def threads_for(kind: str) -> int:
-    """Threads of a judge and of a candidate."""
-    cores = os.cpu_count() or 1
-    return max(1, cores if kind == "cpu" else min(8, cores // 2))
+    """Threads of a judge and of a candidate.
+
+    On the CPU device half of the cores: a parallel loop whose threads compete with anything else for a core waits for a
+    time slice at its end, and is then ten times slower than it should be.
+    """
+    half = max(1, (os.cpu_count() or 1) // 2)
+    return half if kind == "cpu" else min(8, half)
 
 
 @dataclass(frozen=True, slots=True)

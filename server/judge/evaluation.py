@@ -416,9 +416,9 @@ class Evaluation:
         draws = self._fill_unseen(draws)
         others = [c for c in self._calls if c.call not in draws] if self._mode == "graph" else []
         untouched = exchange.fingerprint(others)
+        spots = exchange.choose_spots()
         self._device.synchronize()
         self._require_idle("before a call began")
-        spots = exchange.choose_spots()
         if self._witness.has_run():
             raise Stop(Verdict.TIMING_REJECTED, peer.stage, WOKE_UP_TEXT)
         token = secrets.randbits(64)

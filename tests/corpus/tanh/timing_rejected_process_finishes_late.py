@@ -1,4 +1,5 @@
 """A forked process computes after the call has returned."""
+# or: incorrect_value
 
 import os
 import time
