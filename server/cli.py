@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +23,7 @@ from .environment import KernelEnvironment
 from .errors import EvaluatorError, InvalidRequest, KernelEnvError
 from .evaluator.devices import candidate_devices, find_devices
 from .runtime import Build, Runtime, build_evaluator
+from .sandbox.doctor import Check, State, run_checks
 from .settings import BadSetting, Settings, parse_devices
 from .tasks.registry import load_tasks
 from .tasks.task import Task
@@ -140,9 +142,6 @@ def doctor(*, as_json: AsJson = False) -> int:
     Args:
         as_json: Print a JSON array instead of a table.
     """
-    # Starts children to try things in; the other commands do without.
-    from .sandbox.doctor import run_checks  # noqa: PLC0415
-
     settings = Settings.from_environ(os.environ)
     gpu_ids = find_devices(settings.devices)
     checks = run_checks(
@@ -150,6 +149,7 @@ def doctor(*, as_json: AsJson = False) -> int:
         device_kind="cpu" if gpu_ids == ("cpu",) else "cuda",
         visible_devices=[gpu_id.removeprefix("cuda:") for gpu_id in gpu_ids if gpu_id != "cpu"],
         devices=sorted({node for gpu_id in gpu_ids for node in candidate_devices(gpu_id)}),
+        extra=(partial(_check_devices, settings),),
     )
     if as_json:
         _say(json.dumps([asdict(check) for check in checks]))
@@ -158,6 +158,22 @@ def doctor(*, as_json: AsJson = False) -> int:
         for check in checks:
             _say(f"{check.state:<8}  {check.name:<{width}}  {check.detail}")
     return EXIT_REFUSED if any(check.state == "refused" for check in checks) else 0
+
+
+def _check_devices(settings: Settings) -> Check:
+    """Every device judges a trusted module, through shared memory, sandbox and clock."""
+    from .evaluator.evaluator import Evaluator  # noqa: PLC0415 the other commands do without
+
+    try:
+        evaluator = Evaluator(settings)
+        try:
+            ceilings = evaluator.self_test()
+        finally:
+            evaluator.close()
+    except EvaluatorError as error:
+        return Check("judge", State.REFUSED, str(error))
+    found = (f"{gpu_id} judges, {values['bandwidth_gb_s']:.0f} GB/s" for gpu_id, values in ceilings.items())
+    return Check("judge", State.OK, "; ".join(found))
 
 
 def judge_once(

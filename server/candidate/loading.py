@@ -15,6 +15,7 @@ import torch
 
 from kernel_env.native import NativeCompileError
 
+from ..conventions import silence_dropout
 from ..protocol import DTYPES, Failure
 
 MODULE_NAME = "submission"
@@ -65,6 +66,7 @@ def load_model(path: str, entry: str, init: Sequence[object], device: str) -> to
         model = constructor(*init)
         if not isinstance(model, torch.nn.Module):
             raise TypeError(f"{entry} must be a torch.nn.Module, got {type(model).__name__}")
+        silence_dropout(model)
         return model.to(device)
     except BaseException as error:
         failure = failure_of(error, path)

@@ -27,6 +27,7 @@ from ..sandbox.warden_wire import PACKET_BYTES
 from ..settings import Settings
 from ..tasks.task import Task
 from . import feedback
+from .canary import CANARY
 from .child_programs import Judge, Zygote, program_environment
 from .devices import find_devices
 from .interface import DeviceInfo, EvaluatorStatus
@@ -119,11 +120,6 @@ class Evaluator:
         """Devices of this server."""
         return tuple(DeviceInfo(s.gpu_id, self._kind, s.name) for s in self._stations)
 
-    @property
-    def ceilings(self) -> dict[str, Any]:
-        """Calibrated ceilings by device, for documentation and `doctor`."""
-        return {s.gpu_id: dict(s.ceilings) for s in self._stations}
-
     def status(self) -> EvaluatorStatus:
         """Isolation and load."""
         isolation = self._shop.isolation
@@ -185,6 +181,16 @@ class Evaluator:
                 self._ended.notify_all()
         total = time.monotonic() - start
         return replace(result, queue_wait_s=work.waited_s, eval_s=total - work.waited_s, phases=phases)
+
+    def self_test(self) -> dict[str, Any]:
+        """Have every device judge a trusted module, memory shared between processes included; returns the ceilings.
+
+        Raises:
+            EvaluatorError: One cannot; the text says why.
+        """
+        for station in self._stations:
+            Work(self._shop, station, CANARY, "self_test", None, None, {}).prove()
+        return {s.gpu_id: dict(s.ceilings) for s in self._stations}
 
     def _choose_station(self) -> Station:
         healthy = [station for station in self._stations if station.is_healthy]

@@ -6,7 +6,7 @@ two are told apart by trying something of our own in the same place.
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,9 +27,6 @@ from .devices import candidate_devices
 from .places import Places
 from .results import EvalResult, Roofline, Submission, Timing
 from .station import Station
-
-SHARED_BYTES = 8 << 30
-"""Most memory of a judge that a candidate on the CPU maps and that does not count as its own."""
 
 CARD_TIMEOUT_S = 300.0
 JUDGE_MARGIN_S = 240.0
@@ -93,7 +90,7 @@ class Work:
             EvaluatorError: Our fault.
         """
         card = self._card()
-        spec = self._spec(self._task, submission.code, "ModelNew", card["init"])
+        spec = self._spec(self._task, submission.code, "ModelNew", card)
         with self._place():
             for mode in self._modes:
                 # Torch cannot leave a failed capture cleanly, so the loop gets a process of its own.
@@ -101,6 +98,15 @@ class Work:
                 if result is not None:
                     return result
         raise EvaluatorError("a loop of calls could not be prepared")
+
+    def prove(self) -> None:
+        """Time the task's reference in a process of its own: every part of an evaluation is used.
+
+        Raises:
+            EvaluatorError: That failed.
+        """
+        with self._place(), self._lease():
+            self._require_baseline(self._task)
 
     @property
     def _modes(self) -> tuple[str, ...]:
@@ -132,21 +138,21 @@ class Work:
         error = answer.get("max_abs_err") if answer else None
         return replace(base, verdict=failed.verdict, stage=failed.stage, feedback=text, max_abs_err=error)
 
-    def _spec(self, task: Task, code: str, entry: str, init: Sequence[object]) -> CandidateSpec:
+    def _spec(self, task: Task, code: str, entry: str, card: Mapping[str, Any]) -> CandidateSpec:
         """What to start a candidate with."""
         shop, gpu_id = self._shop, self._station.gpu_id
         return CandidateSpec(
             code=code,
             entry=entry,
             precision=task.precision,
-            init=init,
+            init=card["init"],
             compile_timeout_s=shop.settings.compile_timeout_s,
             threads=threads_for(shop.kind),
             visible_device=gpu_id.removeprefix("cuda:") if shop.kind == "cuda" else "",
             devices=candidate_devices(gpu_id),
             limits=Limits(host_memory_bytes=int(shop.settings.host_memory_gb * 1e9)),
             isolation=shop.isolation,
-            shared_bytes=SHARED_BYTES if shop.kind == "cpu" else 0,
+            shared_bytes=card["shared_bytes"] if shop.kind == "cpu" else 0,
         )
 
     @contextmanager
@@ -223,7 +229,7 @@ class Work:
             self._time_reference(task, card)
 
     def _time_reference(self, task: Task, card: dict[str, Any]) -> None:
-        spec = self._spec(task, task.source_for(self._shop.kind), "Model", card["init"])
+        spec = self._spec(task, task.source_for(self._shop.kind), "Model", card)
         with self._timed("baseline"):
             for mode in self._modes:
                 answer = self._baseline_in(mode, task, spec)

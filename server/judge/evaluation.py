@@ -18,7 +18,7 @@ from kernel_env.terms import Stage, Verdict
 from ..protocol import Called, Failure, Plan, Region, Reply, encode_command
 from ..verdicts import NOT_ITS_CHANNEL
 from .compare import compare
-from .device import Device
+from .device import PIECE_BYTES, Device
 from .distributions import Draw, fresh_draw
 from .exchange import Exchange
 from .layouts import calls_share_memory, check_called
@@ -102,6 +102,12 @@ SLOTS_PER_PACKET = 400
 
 PREPARATIONS = 3
 """Attempts to write the inputs of a repetition while the candidate stays stopped."""
+
+
+def most_shared_bytes(reference: Reference, plan: Schedule) -> int:
+    """Most memory of the judge's that a candidate maps: for one call, for K calls, and again if K was too small."""
+    per_call = 8 * (reference.output_bytes + reference.input_bytes) + 2 * plan.slack_bytes
+    return reference.state_bytes + (1 + 2 * plan.most_calls) * (reference.set_bytes + PIECE_BYTES + per_call)
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,14 +477,16 @@ class Evaluation:
             if exchange.fingerprint(None) != print_one:
                 raise Stop(Verdict.TIMING_REJECTED, stage, LATE_TEXT)
             self._calls = calls
+        self._witness.mark()
         for called in calls:
             self._verify_call(called, draws[called.call])
-        if self._mode == "graph":
-            if exchange.fingerprint(calls) != print_one:
-                raise Stop(Verdict.TIMING_REJECTED, stage, LATE_TEXT)
-            if exchange.fingerprint(others) != list(untouched):
-                text = "a call changed the output of another call; every call must stand alone"
-                raise Stop(Verdict.TIMING_REJECTED, stage, text)
+        # A process that woke up could have written what was then compared, and even taken it back.
+        is_changed = exchange.fingerprint(calls if self._mode == "graph" else None) != print_one
+        if is_changed or self._witness.has_run():
+            raise Stop(Verdict.TIMING_REJECTED, stage, LATE_TEXT)
+        if exchange.fingerprint(others) != list(untouched):
+            text = "a call changed the output of another call; every call must stand alone"
+            raise Stop(Verdict.TIMING_REJECTED, stage, text)
 
     def _verify_call(self, called: Called, draw: Draw) -> None:
         stage = self._peer.stage

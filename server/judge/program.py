@@ -26,7 +26,7 @@ from ..sandbox.warden_client import WardenClient
 from .calibrate import calibrate
 from .device import Device, die_with_parent, open_device
 from .distributions import Distribution
-from .evaluation import Budget, Evaluation, Measured, Phases
+from .evaluation import SCHEDULES, Budget, Evaluation, Measured, Phases, most_shared_bytes
 from .peer import CandidateGone, NotCapturable, Peer, Stop
 from .reference import Reference, UnsupportedTask, encode_argument
 from .roofline import Ceilings, Floor, floor, is_plausible
@@ -114,6 +114,7 @@ class Judge:
             "init": [encode_argument(value) for value in reference.init],
             "has_baseline": request["task_key"] in self._baselines,
             "set_bytes": reference.set_bytes,
+            "shared_bytes": min(most_shared_bytes(reference, SCHEDULES[self._device.kind]), self._device.free_bytes()),
             "tolerance": asdict(reference.tolerance),
             "distributions": [Distribution(d).value for d in reference.distributions],
         }

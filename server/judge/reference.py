@@ -18,6 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from kernel_env.terms import Precision
 
+from ..conventions import silence_dropout
 from ..protocol import DTYPES
 from .compare import BASE, Tolerance, block_elements, error_ratio
 from .device import Device
@@ -132,6 +133,7 @@ class Reference:
             self.init = list(self._module.get_init_inputs())
         with _running("Model(*get_init_inputs())"), torch.device(device.torch_device):
             self.model: torch.nn.Module = self._module.Model(*self.init).to(device.torch_device)
+        silence_dropout(self.model)
         self._pristine = copy.deepcopy(self.model.state_dict())
         self.arguments, self.set_bytes = self._layout_arguments()
         self.slots, self.state_bytes = self._layout_state()

@@ -156,7 +156,7 @@ def test_device_of_the_command_line_replaces_that_of_the_environment(
 
 def test_doctor_prints_its_checks_and_fails_if_one_is_refused(kernel_env: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     checks = [doctor.Check("gcc", doctor.State.OK, "found"), doctor.Check("mps", doctor.State.REFUSED, "it runs")]
-    monkeypatch.setattr(doctor, "run_checks", lambda **_: tuple(checks))
+    monkeypatch.setattr(cli, "run_checks", lambda **_: tuple(checks))
     monkeypatch.setenv("KERNEL_ENV_DEVICES", "cpu")
     ran = kernel_env("doctor", "--json")
     assert ran.code == 1

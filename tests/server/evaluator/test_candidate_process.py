@@ -5,6 +5,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
@@ -45,18 +46,21 @@ class FakeZygote:
     packets: tuple[tuple[float, bytes], ...]
     code: int | None = None
     children: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    senders: list[threading.Thread] = field(default_factory=list)
     kept: list[int] = field(default_factory=list)
 
     def spawn(self, channel_fd: int, log_fd: int, **_: object) -> int:
         fd = os.dup(channel_fd)
         self.children.append(subprocess.Popen(["sleep", "60"]))
-        threading.Thread(target=self._send, args=(fd,)).start()
+        self.senders.append(threading.Thread(target=self._send, args=(fd,)))
+        self.senders[-1].start()
         return self.children[-1].pid
 
     def _send(self, fd: int) -> None:
         for delay_s, packet in self.packets:
             time.sleep(delay_s)
-            os.write(fd, packet)
+            with suppress(BrokenPipeError):
+                os.write(fd, packet)
         if self.code is None:
             self.kept.append(fd)
         else:
@@ -81,6 +85,8 @@ def zygotes() -> Iterator[list[FakeZygote]]:
         for child in zygote.children:
             child.kill()
             child.wait()
+        for sender in zygote.senders:
+            sender.join()
         for fd in zygote.kept:
             os.close(fd)
 
@@ -130,7 +136,7 @@ def test_slot_is_given_back_once(slot: Slot, zygotes: list[FakeZygote]) -> None:
 
 
 def test_time_in_which_it_was_stopped_for_others_is_not_its_own(slot: Slot, zygotes: list[FakeZygote]) -> None:
-    zygotes += [FakeZygote(((0.0, encode_ready()), (delay_s, encode_loaded()))) for delay_s in (0.5, 1.5)]
+    zygotes += [FakeZygote(((0.0, encode_ready()), (delay_s, encode_loaded()))) for delay_s in (0.5, 0.8)]
     patient, hasty = (_candidate(slot, FakePool(), zygotes[i], paused_s) for i, paused_s in enumerate((0.45, 0.0)))
     late, failed = patient.load(), hasty.load()
     patient.close()
