@@ -17,13 +17,16 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TypedDict
 
 from kernel_env.terms import MAX_CODE_CHARS, Verdict
 
 from ..errors import EvaluatorError
+from ..sandbox.roots import blocking_directory
 from .results import Submission
 from .static_stage.child import MAX_REPLY_CHARS
+
+NOBODY = 65534
 
 logger = logging.getLogger(__name__)
 
@@ -115,6 +118,7 @@ def _ask_child(submission: Submission, timeout_s: float, memory_mb: int) -> byte
             stderr=subprocess.DEVNULL,
             env=_environment(),
             start_new_session=True,
+            **_as_nobody(),
         )
     except OSError as error:
         raise EvaluatorError("the static stage could not be started") from error
@@ -136,6 +140,22 @@ def _ask_child(submission: Submission, timeout_s: float, memory_mb: int) -> byte
         logger.info("static child ended signal=%s", signal.Signals(-status).name)
         return None
     raise EvaluatorError("the static stage failed")
+
+
+class _Identity(TypedDict, total=False):
+    """Arguments of `Popen` that say as whom to run."""
+
+    user: int
+    group: int
+    extra_groups: list[int]
+
+
+def _as_nobody() -> _Identity:
+    """No privileges for whoever parses hostile text, where the interpreter can be read without any."""
+    needed = (sys.executable, os.path.realpath(sys.executable), sys.prefix, sys.base_prefix, str(Path(__file__).parent))
+    if os.geteuid() != 0 or any(blocking_directory(path) for path in needed):
+        return {}
+    return {"user": NOBODY, "group": NOBODY, "extra_groups": []}
 
 
 def _environment() -> dict[str, str]:

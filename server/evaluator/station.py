@@ -66,6 +66,10 @@ class Station:
             self.strike("judge")
             raise
 
+    def absolve(self) -> None:
+        """Forget faults: the device has just judged something."""
+        self.strikes = 0
+
     def strike(self, why: str) -> None:
         """Count a fault of the device's own."""
         self.strikes += 1

@@ -253,7 +253,9 @@ class Work:
         """The judge's answer; if it died, a verdict or our fault, as the canary decides."""
         interpreted = self._shop.kind == "cpu" and submission.language is Language.TRITON
         try:
-            return self._request("evaluate", candidate, self._task, {"interpreted": interpreted, "mode": mode})
+            answer = self._request("evaluate", candidate, self._task, {"interpreted": interpreted, "mode": mode})
+            self._station.absolve()
+            return answer
         except JudgeGone:
             self._shop.places.end(self._station.gpu_id, candidate)
             self._restart()

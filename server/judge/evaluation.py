@@ -83,7 +83,7 @@ SCHEDULES = {
         target_s=0.005,
         most_calls=16,  # random numbers cost 5 to 30 ns each here
         whole_repetitions=8,
-        short_repetitions=2,
+        short_repetitions=4,
         cold_factor=0.0,  # the last cache may be larger than any number of sets
         slack_bytes=1 << 16,
         least_calls=4,
@@ -99,6 +99,9 @@ ENOUGH = 0.6
 """Share of the wanted length of a repetition that is good enough."""
 
 SLOTS_PER_PACKET = 400
+
+RUNS_TOGETHER = 3
+"""All repetitions together may take so many times what one may."""
 
 PREPARATIONS = 3
 """Attempts to write the inputs of a repetition while the candidate stays stopped."""
@@ -173,6 +176,7 @@ class Evaluation:
         self._mode = "eager"
         self._order: list[int] = []
         self._max_abs_err = 0.0
+        self._ran_s = 0.0
 
     def close(self) -> None:
         """End the candidate, then give the memory back."""
@@ -353,7 +357,13 @@ class Evaluation:
                 self._quiet(False)
         return Measured(
             self._mode,
-            estimate(samples, handoff_s, self._schedule.negligible_handoff, from_least=self._schedule.from_least),
+            estimate(
+                samples,
+                handoff_s,
+                self._schedule.negligible_handoff,
+                from_least=self._schedule.from_least,
+                alone=self._mode == "eager",
+            ),
             samples.calls,
             repetitions,
             self._max_abs_err,
@@ -430,8 +440,9 @@ class Evaluation:
         token = secrets.randbits(64)
         start = time.perf_counter_ns()
         peer.go(plan, token)
-        answer = peer.receive(Reply.DONE, self._budget.run_s).token
+        answer = peer.receive(Reply.DONE, self._left_s()).token
         wall_s = (time.perf_counter_ns() - start) * 1e-9
+        self._ran_s += wall_s
         # Before anything else: stopping takes a while, and a while is what work that goes on would need.
         at_done = exchange.read(spots)
         peer.freeze()
@@ -443,6 +454,18 @@ class Evaluation:
         self._verify(chosen, draws, others, untouched)
         peer.resume()
         return wall_s
+
+    def _left_s(self) -> float:
+        """Seconds the next repetition may take: no more than one may, and no more than is left for all of them.
+
+        Raises:
+            Stop: None is left.
+        """
+        left_s = RUNS_TOGETHER * self._budget.run_s - self._ran_s
+        if left_s <= 0:
+            text = f"the calls took more than {RUNS_TOGETHER * self._budget.run_s:.0f} s together"
+            raise Stop(Verdict.TIMEOUT, self._peer.stage, text)
+        return min(self._budget.run_s, left_s)
 
     def _fill_unseen(self, draws: dict[int, Draw]) -> dict[int, Draw]:
         """Stop the candidate, poison the outputs and write inputs; returns what was drawn at last."""

@@ -37,7 +37,10 @@ FLOOR_MARGIN = 0.95
 """A time below this share of the roofline is impossible, or the roofline is wrong."""
 
 SUSPICIOUS_SPEEDUP = 50.0
-REFERENCES_KEPT = 8
+REFERENCES_KEPT = 32
+PARAMETER_SHARE = 0.1
+"""Share of the free memory that kept references may take: their parameters, as made and as perturbed."""
+
 INTERPRETED_TRIALS = 3
 
 
@@ -95,8 +98,7 @@ class Judge:
         key = request["task_key"]
         reference = self._references.pop(key, None)
         if reference is None:
-            while len(self._references) >= REFERENCES_KEPT:
-                self._references.pop(next(iter(self._references)))
+            self._make_room()
             reference = Reference(
                 request["task_id"],
                 request["source"],
@@ -106,6 +108,15 @@ class Judge:
             )
         self._references[key] = reference  # most recent last
         return reference
+
+    def _make_room(self) -> None:
+        """Forget the references used longest ago, so that their parameters leave the device to evaluations."""
+        limit = PARAMETER_SHARE * self._device.free_bytes()
+        while self._references and (
+            len(self._references) >= REFERENCES_KEPT
+            or sum(2 * r.parameter_bytes for r in self._references.values()) > limit
+        ):
+            self._references.pop(next(iter(self._references)))
 
     def _card(self, request: Mapping[str, Any], fds: list[int]) -> dict[str, Any]:
         """What the evaluator has to know of a task before a candidate is loaded."""

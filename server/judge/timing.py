@@ -78,7 +78,12 @@ def slope(samples: Samples) -> float | None:
 
 
 def estimate(
-    samples: Samples, handoff_s: float | None = None, negligible: float = 0.0, *, from_least: bool = False
+    samples: Samples,
+    handoff_s: float | None = None,
+    negligible: float = 0.0,
+    *,
+    from_least: bool = False,
+    alone: bool = False,
 ) -> Estimate:
     """Time per call.
 
@@ -87,6 +92,8 @@ def estimate(
         negligible: Share of K * t below which the handoff may be subtracted without a look at the slopes.
         from_least: Take the shortest repetition instead of the median. Every repetition is verified, so the shortest is
             a true time; on a host shared with other work the median measures the others.
+        alone: Count no call as shorter than the shortest that ran alone. For loops of calls, which a module could
+            answer all at once; calls captured one by one cannot be.
     """
     calls = samples.calls
     middle = min(samples.whole) if from_least else statistics.median(samples.whole)
@@ -96,6 +103,8 @@ def estimate(
     t = (middle - handoff_s) / calls
     if rise is not None and handoff_s > negligible * max(calls * t, 0.0):
         t = max(t, rise)
+    if alone:
+        t = max(t, min(samples.single) - handoff_s)
     t = max(t, SHORTEST_S)
     low, high = median_interval(samples.whole)
     low = min(low, middle)  # the shortest repetition may lie below the interval of the median
@@ -123,10 +132,8 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
     n = len(ordered)
     if n < 6:
         return ordered[0], ordered[-1]
-    low, outside = (
-        0,
-        1,
-    )  # the median lies below ordered[low] in `outside` of 2**n cases, and above its mirror in as many
+    # The median lies below ordered[low] in `outside` of 2**n cases, and above its mirror in as many.
+    low, outside = 0, 1
     while 2 * (outside + comb(n, low + 1)) <= MISSED_SHARE * 2**n:
         low += 1
         outside += comb(n, low)

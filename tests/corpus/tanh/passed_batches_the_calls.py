@@ -1,6 +1,5 @@
 """Waits 4 ms in every call that stands alone, but once only for all calls of a repetition."""
 # slower than: 4 ms
-# open: calls in a Python loop can be answered together; only graphs show it
 
 import sys
 import time

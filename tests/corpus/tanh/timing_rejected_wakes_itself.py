@@ -1,6 +1,5 @@
 """A timer that sends SIGCONT wakes it while it should be stopped; a thread then looks for new inputs."""
 # needs isolation
-# says: while it was stopped
 
 import torch
 import torch.nn as nn
