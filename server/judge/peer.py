@@ -150,10 +150,10 @@ class Peer:
         """Stop every process of the candidate.
 
         Raises:
-            CandidateGone: It has none any more, or they cannot be stopped.
+            Stop: One of them goes on all the same.
         """
         if not self._freeze():
-            raise CandidateGone(self.stage)
+            raise Stop(Verdict.TIMING_REJECTED, self.stage, "its processes could not be stopped")
 
     def end(self) -> None:
         """End every process of the candidate. Safe to call twice."""

@@ -206,11 +206,12 @@ def test_any_bytes_end_in_the_expected_packet_or_in_a_stop(pair: Pair, packet: b
     }
 
 
-def test_a_candidate_that_cannot_be_stopped_counts_as_gone(pair: Pair) -> None:
+def test_a_candidate_that_cannot_be_stopped_is_rejected(pair: Pair) -> None:
     pair.peer.freeze()
     pair.warden.can_freeze = False
-    with pytest.raises(CandidateGone):
+    with pytest.raises(Stop) as stop:
         pair.peer.freeze()
+    assert stop.value.verdict is Verdict.TIMING_REJECTED
 
 
 def test_ending_twice_kills_and_closes_once() -> None:
