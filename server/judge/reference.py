@@ -37,6 +37,9 @@ NOISE_MARGIN = 4.0
 MAX_FACTOR = 64.0
 """A distribution under which PyTorch's own error needs more than this is ill-conditioned for the task, and not used."""
 
+INPUT_COPIES = 4
+"""Shared, private, and room for an output and its comparison."""
+
 SAMPLE_ELEMENTS = 1 << 22
 
 
@@ -129,6 +132,7 @@ class Reference:
         self._free = has_free_inputs
         self._module = load_module(source, task_id)
         torch.manual_seed(CALIBRATION_SEED)
+        _require_room(self._module, device)
         with _running("get_init_inputs()"):
             self.init = list(self._module.get_init_inputs())
         with _running("Model(*get_init_inputs())"), torch.device(device.torch_device):
@@ -273,6 +277,26 @@ class Reference:
                     ratio, _ = error_ratio(result.reshape(-1, block), oracle.float().reshape(-1, block), base)
                     worst = max(worst, _high_quantile(ratio))
         return worst
+
+
+def _require_room(module: ModuleType, device: Device) -> None:
+    """Refuse a task whose inputs do not fit, before they are made: a host without memory ends more than this task.
+
+    Raises:
+        UnsupportedTask: With the sizes.
+    """
+    try:
+        with torch.device("meta"):
+            values = module.get_inputs()
+        needed = sum(v.numel() * v.element_size() for v in values if isinstance(v, torch.Tensor))
+    except Exception:  # noqa: BLE001 a task may need real values to make its inputs; then they are made
+        return
+    free = device.free_bytes()
+    if INPUT_COPIES * needed > free:
+        raise UnsupportedTask(
+            f"its inputs take {needed / 1e9:.1f} GB, of which {INPUT_COPIES} copies must fit; "
+            f"{free / 1e9:.1f} GB are available on this device"
+        )
 
 
 def _double(inputs: Sequence[object]) -> list[object]:

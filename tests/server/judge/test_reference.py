@@ -266,3 +266,15 @@ def test_seeds_are_fresh_unless_a_source_is_given() -> None:
     assert random_seed() != random_seed()
     assert random_seed(random.Random(1)) == random_seed(random.Random(1))
     assert max(random_seed() for _ in range(50)).bit_length() > 57
+
+
+def test_task_whose_inputs_do_not_fit_is_refused_before_they_are_made() -> None:
+    """A terabyte: making it would end the host."""
+    huge = task("return a[0]", "return [torch.rand(2**20, 2**18)]")
+    with pytest.raises(UnsupportedTask, match=r"inputs take 1099\.5 GB"):
+        build(huge)
+
+
+def test_task_that_needs_real_values_to_make_its_inputs_is_not_refused_for_that() -> None:
+    source = task("return a[0] + 1", "n = int(torch.ones(()).item()); return [torch.rand(3 * n, 5)]")
+    assert build(source).set_bytes >= 60
