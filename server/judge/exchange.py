@@ -16,7 +16,8 @@ from .compare import same_bits
 from .device import Arena, Device, round_up
 from .distributions import Draw
 from .layouts import byte_span, view_output
-from .reference import ALIGNMENT, Reference, TensorArgument, encode_argument
+from .reference import ALIGNMENT, Reference, TensorArgument
+from .structures import encode_argument
 
 PRIVATE_SHARE = 0.12
 """Share of the free memory that private copies of the inputs may take; beyond it they are made twice."""

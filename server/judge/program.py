@@ -26,10 +26,13 @@ from ..sandbox.warden_client import WardenClient
 from .calibrate import calibrate
 from .device import Device, die_with_parent, open_device
 from .distributions import Distribution
-from .evaluation import SCHEDULES, Budget, Evaluation, Measured, Phases, most_shared_bytes
+from .evaluation import Evaluation, Measured, Phases
 from .peer import CandidateGone, NotCapturable, Peer, Stop
-from .reference import Reference, UnsupportedTask, encode_argument
+from .reference import Reference
+from .repetition import Budget
 from .roofline import Ceilings, Floor, floor, is_plausible
+from .schedule import SCHEDULES, most_shared_bytes
+from .structures import UnsupportedTask, encode_argument
 from .timing import Estimate
 from .witness import Witness
 

@@ -5,13 +5,11 @@ anew from their seed in memory that no candidate can map.
 """
 
 import copy
-import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -23,7 +21,7 @@ from ..protocol import DTYPES
 from .compare import BASE, Tolerance, block_elements, error_ratio
 from .device import Device
 from .distributions import Distribution, Draw, redistribute
-from .layouts import OutputSpec
+from .structures import UnsupportedTask, flatten, output_spec
 
 BATCH_NORMS = (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d, torch.nn.SyncBatchNorm)
 
@@ -41,10 +39,6 @@ INPUT_COPIES = 4
 """Shared, private, and room for an output and its comparison."""
 
 SAMPLE_ELEMENTS = 1 << 22
-
-
-class UnsupportedTask(Exception):
-    """The task cannot be judged as it is written; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +140,7 @@ class Reference:
         with _running("Model.forward"), FlopCounterMode(display=False) as counter, torch.no_grad():
             raw = self.model(*inputs)
         self.flops = float(counter.get_total_flops())
-        self.output_spec = _output_spec(raw, inputs)
+        self.output_spec = output_spec(raw, inputs)
         self.input_bytes = sum(a.nbytes for a in self.arguments if isinstance(a, TensorArgument))
         self.output_bytes = sum(t.numel() * t.element_size() for t in flatten(raw))
         self.parameter_bytes = sum(p.numel() * p.element_size() for p in self.model.parameters())
@@ -312,67 +306,6 @@ def _high_quantile(ratio: torch.Tensor) -> float:
 
 def _aligned(offset: int) -> int:
     return -(-offset // ALIGNMENT) * ALIGNMENT
-
-
-def flatten(output: object) -> list[torch.Tensor]:
-    """Tensors of an output in order.
-
-    Raises:
-        UnsupportedTask: It holds something else.
-    """
-    if isinstance(output, torch.Tensor):
-        return [output]
-    if isinstance(output, list | tuple):
-        return [tensor for item in output for tensor in flatten(item)]
-    if isinstance(output, dict):
-        return [tensor for item in output.values() for tensor in flatten(item)]
-    if output is None:
-        return []
-    raise UnsupportedTask(f"the reference returns a {type(output).__name__}")
-
-
-def structure_of(output: object) -> str:
-    """Nesting in the notation of `protocol.Called.structure`."""
-    if isinstance(output, torch.Tensor):
-        return "T"
-    if output is None:
-        return "N"
-    if isinstance(output, Mapping):
-        return "{" + ",".join(f"{key!r}:{structure_of(value)}" for key, value in output.items()) + "}"
-    if isinstance(output, list | tuple):
-        inner = ",".join(structure_of(item) for item in output)
-        return f"({inner})" if isinstance(output, tuple) else f"[{inner}]"
-    raise UnsupportedTask(f"the reference returns a {type(output).__name__}")
-
-
-def _output_spec(output: object, inputs: Sequence[object]) -> OutputSpec:
-    tensors = flatten(output)
-    storages = {x.untyped_storage().data_ptr() for x in inputs if isinstance(x, torch.Tensor)}
-    return OutputSpec(
-        structure=structure_of(output),
-        shapes=tuple(tuple(t.shape) for t in tensors),
-        dtypes=tuple(t.dtype for t in tensors),
-        aliases_input=any(t.untyped_storage().data_ptr() in storages for t in tensors),
-    )
-
-
-def encode_argument(value: object) -> Any:
-    """Constructor argument as JSON, for `server.candidate.runtime.decode_arguments`.
-
-    Raises:
-        UnsupportedTask: It is none of the plain types.
-    """
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": repr(value)}
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, list):
-        return [encode_argument(item) for item in value]
-    if isinstance(value, tuple):
-        return {"tuple": [encode_argument(item) for item in value]}
-    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {"dict": {key: encode_argument(item) for key, item in value.items()}}
-    raise UnsupportedTask(f"get_init_inputs() holds a {type(value).__name__}")
 
 
 def random_seed(source: random.Random | None = None) -> int:

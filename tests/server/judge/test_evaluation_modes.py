@@ -9,9 +9,10 @@ import pytest
 
 from kernel_env.terms import Precision, Stage, Verdict
 from server.judge.device import CpuDevice
-from server.judge.evaluation import Budget, Evaluation, Phases
+from server.judge.evaluation import Evaluation, Phases
 from server.judge.peer import CandidateGone, NotCapturable, Peer, Stop
 from server.judge.reference import Reference
+from server.judge.repetition import Budget
 from server.judge.witness import Witness
 from server.protocol import Channel, Failure, encode_failed
 from server.sandbox.process_table import Target

@@ -12,18 +12,8 @@ from server.judge import reference as reference_module
 from server.judge.compare import BASE, compare
 from server.judge.device import CpuDevice
 from server.judge.distributions import Distribution, Draw
-from server.judge.reference import (
-    Reference,
-    ScalarArgument,
-    TensorArgument,
-    UnsupportedTask,
-    encode_argument,
-    flatten,
-    load_module,
-    precision,
-    random_seed,
-    structure_of,
-)
+from server.judge.reference import Reference, ScalarArgument, TensorArgument, load_module, precision, random_seed
+from server.judge.structures import UnsupportedTask, encode_argument, flatten, structure_of
 
 
 def task(forward: str, inputs: str, *, init: str = "", arguments: str = "[]") -> str:

@@ -6,10 +6,7 @@ from torch import Tensor
 
 from kernel_env.terms import Precision
 from server.judge.device import CpuDevice
-from server.judge.reference import (
-    ALIGNMENT,
-    Reference,
-)
+from server.judge.reference import ALIGNMENT, Reference
 
 NET = """
 import torch
