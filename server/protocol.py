@@ -10,7 +10,7 @@ import json
 import socket
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -51,6 +51,8 @@ class Reply(IntEnum):
     FAILED = 6
     READY = 7
     """Confined, and no line of the submission has run: what ends a process before this is our fault."""
+
+    OPERATORS = 8
 
 
 class Failure(IntEnum):
@@ -129,6 +131,7 @@ class Packet:
     called: Called | None = None
     prepared: int = 0
     token: int = 0
+    operators: tuple[str, ...] = ()
     failure: Failure | None = None
     text: str = ""
 
@@ -169,6 +172,17 @@ def encode_bound(missing: Sequence[int]) -> bytes:
 def encode_ready() -> bytes:
     """Packet of kind `READY`."""
     return _HEAD.pack(Reply.READY, 0)
+
+
+def encode_operators(names: Iterable[str]) -> bytes:
+    """Packet of kind `OPERATORS`: names of the operators one call ran, as many as fit."""
+    text = b""
+    for name in sorted(set(names)):
+        line = name.encode("ascii", "replace") + b"\n"
+        if len(text) + len(line) > MAX_TEXT_BYTES:
+            break
+        text += line
+    return _HEAD.pack(Reply.OPERATORS, 0) + text
 
 
 def encode_loaded() -> bytes:
@@ -213,6 +227,10 @@ def _decode(packet: bytes) -> Packet:
         return Packet(kind, missing=struct.unpack(f"<{len(body) // _U32.size}I", body))
     if kind is Reply.CALLED:
         return Packet(kind, called=_decode_called(body))
+    if kind is Reply.OPERATORS:
+        if len(body) > MAX_TEXT_BYTES or not body.isascii() or (body and not body.endswith(b"\n")):
+            raise ValueError("bad list of operators")
+        return Packet(kind, operators=tuple(body.decode("ascii").split("\n")[:-1]))
     if kind is Reply.PREPARED:
         return Packet(kind, prepared=_U32.unpack(body)[0])
     if kind is Reply.DONE:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from .errors import KernelEnvError
+from .policy import Policy
 
 ValueT = TypeVar("ValueT")
 
@@ -76,6 +77,9 @@ class Settings:
     compile_timeout_s: float = 180.0
     """KERNEL_ENV_COMPILE_TIMEOUT_S: limit of import, construction and first call, seconds."""
 
+    policy: Policy = Policy.STRICT
+    """KERNEL_ENV_POLICY: `strict` pays nothing for PyTorch's own arithmetic on one-operator tasks; `off` does."""
+
     run_timeout_s: float = 60.0
     """KERNEL_ENV_RUN_TIMEOUT_S: limit of the calls that are compared and timed, seconds."""
 
@@ -121,6 +125,7 @@ class Settings:
             uid_base=read("KERNEL_ENV_UID_BASE", _integer(FIRST_USER_UID, NOBODY_UID), default.uid_base),
             slots=read("KERNEL_ENV_SLOTS", _integer(1, 256), default.slots),
             compile_timeout_s=read("KERNEL_ENV_COMPILE_TIMEOUT_S", _seconds(1.0), default.compile_timeout_s),
+            policy=read("KERNEL_ENV_POLICY", _policy, default.policy),
             run_timeout_s=read("KERNEL_ENV_RUN_TIMEOUT_S", _seconds(1.0), default.run_timeout_s),
             host_memory_gb=read("KERNEL_ENV_HOST_MEMORY_GB", _number(0.5, 1e6, "GB"), default.host_memory_gb),
             host=read("HOST", str, default.host),
@@ -186,6 +191,13 @@ def _number(low: float, high: float, unit: str) -> Callable[[str], float]:
 
 def _seconds(low: float) -> Callable[[str], float]:
     return _number(low, 1e7, "seconds")
+
+
+def _policy(text: str) -> Policy:
+    try:
+        return Policy(text)
+    except ValueError:
+        raise ValueError(f"must be one of {', '.join(Policy)}") from None
 
 
 def _flag(text: str) -> bool:

@@ -27,10 +27,12 @@ from ..protocol import (
     encode_done,
     encode_failed,
     encode_loaded,
+    encode_operators,
     encode_prepared,
 )
 from .loading import CandidateFailure, ParameterSlot, bind_parameters, dtype_of, failure_of, load_model
 from .memory import CudaMemory, Memory
+from .record import OperatorRecord
 from .replay import EagerReplay, GraphReplay, Replay
 
 PER_THREAD_STREAM = 2
@@ -61,6 +63,7 @@ class Candidate:
             "bind": self._bind,
             "attach": self._attach,
             "call": self._call,
+            "operators": self._operators,
             "prepare": self._prepare,
             "describe": self._describe,
         }
@@ -140,6 +143,13 @@ class Candidate:
         self._synchronize()
         allocated = self._memory.allocated_bytes() - before
         self._channel.send(encode_called(self._layout(command["set"], output, allocated)))
+
+    def _operators(self, command: Mapping[str, Any], fds: Sequence[int]) -> None:
+        """One call, not timed: which operators of PyTorch it runs."""
+        with self._on_stream(), torch.no_grad(), OperatorRecord() as record:
+            self._forward(command["set"])
+        self._synchronize()
+        self._channel.send(encode_operators(record.names))
 
     def _prepare(self, command: Mapping[str, Any], fds: Sequence[int]) -> None:
         order = command["order"]

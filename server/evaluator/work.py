@@ -187,6 +187,8 @@ class Work:
             "precision": task.precision.value,
             "has_free_inputs": has_free_inputs(task.task_id),
             "floor_validated": task.floor_validated,
+            "level": task.level,
+            "policy": self._shop.settings.policy.value,
             "compile_timeout_s": self._shop.settings.compile_timeout_s,
             "run_timeout_s": self._shop.settings.run_timeout_s,
         }

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from kernel_env.terms import Stage, Verdict
 
+from ..policy import Policy, objection
 from ..protocol import Called, Failure, Plan, Reply, encode_command
 from .device import Device
 from .distributions import Draw, fresh_draw
@@ -250,6 +251,23 @@ class Evaluation:
                 index = secrets.choice(self._order)
                 draw = replace(self._draw(index), distribution=kinds[number % len(kinds)])
                 self._repeater.run(Plan.SINGLE + index, [index], {index: draw})
+
+    def require_own_kernels(self, policy: Policy, level: int) -> None:
+        """Look at the operators one call runs.
+
+        Raises:
+            Stop: PyTorch does what the submission's kernels are to do.
+        """
+        try:
+            with self._phases.timed("policy"):
+                operators = self._peer.command("operators", Reply.OPERATORS, self._budget.run_s, set=0).operators
+        except Stop as stop:
+            if stop.failure is Failure.EXCEPTION:
+                return  # not every honest module runs under a recorder; an attacker could leave names out as well
+            raise
+        text = objection(policy, level, operators)
+        if text is not None:
+            raise Stop(Verdict.NO_KERNEL, self._peer.stage, text)
 
     def time(self, handoff_s: float | None) -> Measured:
         """Timed repetitions, all outputs verified.

@@ -20,6 +20,7 @@ import torch
 
 from kernel_env.terms import Precision, Stage, Verdict
 
+from ..policy import Policy
 from ..protocol import Channel, ChannelClosed
 from ..sandbox.process_table import Target
 from ..sandbox.warden_client import WardenClient
@@ -177,16 +178,18 @@ class Judge:
         """Judge a loaded candidate."""
         phases = Phases()
         evaluation = self._evaluation(request, fds, phases)
-        interpreted = request["interpreted"]
+        interpreted, policy = request["interpreted"], Policy(request["policy"])
         baseline = self._baselines[request["task_key"]]
         try:
             rough_s = evaluation.first_call()
             evaluation.prepare(rough_s, request["mode"], most_calls=2 if interpreted else None)
             if interpreted:
                 evaluation.check(trials=INTERPRETED_TRIALS)
+                evaluation.require_own_kernels(policy, request["level"])
                 measured = evaluation.untimed(rough_s)
             else:
                 evaluation.check()
+                evaluation.require_own_kernels(policy, request["level"])
                 measured = evaluation.time(baseline.like(evaluation.mode).handoff_s)
                 if request["floor_validated"] and measured.estimate.t_s < FLOOR_MARGIN * self._floor(request).min_s:
                     measured = evaluation.time(baseline.like(evaluation.mode).handoff_s)

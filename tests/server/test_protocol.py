@@ -29,6 +29,7 @@ from server.protocol import (
     encode_done,
     encode_failed,
     encode_loaded,
+    encode_operators,
     encode_prepared,
     encode_ready,
 )
@@ -69,6 +70,7 @@ def test_every_kind_of_reply_has_an_encoder() -> None:
         encode_prepared(1),
         encode_done(1),
         encode_failed(Failure.EXCEPTION, ""),
+        encode_operators(["aten.add.Tensor"]),
     )
     assert {decode(packet).kind for packet in packets} == set(Reply)
 
@@ -218,3 +220,21 @@ def test_commands_are_json_and_bounded() -> None:
         encode_command("load", text="x" * MAX_PACKET_BYTES)
     with pytest.raises(ValueError, match="not JSON compliant"):
         encode_command("load", value=float("nan"))
+
+
+def test_operators_arrive_once_each_and_in_order() -> None:
+    packet = decode(encode_operators(["aten.view.default", "aten.add.Tensor", "aten.view.default"]))
+    assert packet.operators == ("aten.add.Tensor", "aten.view.default")
+    assert decode(encode_operators([])).operators == ()
+
+
+def test_names_of_operators_beyond_the_cap_are_left_out() -> None:
+    packet = encode_operators([f"aten.{'x' * 100}{number}.default" for number in range(1000)])
+    assert len(packet) <= 2 + MAX_TEXT_BYTES
+    assert len(decode(packet).operators) > 100
+
+
+@pytest.mark.parametrize("body", [b"aten.add.Tensor", b"aten.\xff\n", b"a" * MAX_TEXT_BYTES + b"\n"])
+def test_list_of_operators_in_another_layout_is_refused(body: bytes) -> None:
+    with pytest.raises(MalformedReply):
+        decode(struct.pack("<BB", Reply.OPERATORS, 0) + body)

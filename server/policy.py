@@ -1,0 +1,67 @@
+"""Whose arithmetic is it? The rule about PyTorch operators in `forward`, on the names a call was seen to run. No torch.
+
+The names come from the candidate's own process, so an attacker can leave some out. The rule catches habits: calling
+PyTorch for the work, beside a kernel that adds zero or not. `docs/security.md` says what it does not show.
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+SINGLE_OPERATOR_LEVEL = 1
+"""KernelBench level of tasks that are one operator: PyTorch doing any arithmetic there does the task."""
+
+# fmt: off
+NOT_ARITHMETIC = frozenset(
+    f"aten.{name}"
+    for name in (
+        # Memory.
+        "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted",
+        # Known values, for atomics and workspaces.
+        "zeros", "zeros_like", "new_zeros", "zero_", "zero", "ones", "ones_like", "new_ones", "full", "full_like",
+        "new_full", "fill", "fill_", "arange", "scalar_tensor",
+        # Movement and layout.
+        "clone", "copy", "copy_", "_to_copy", "contiguous", "lift_fresh", "lift_fresh_copy", "cat", "stack",
+        "constant_pad_nd", "repeat", "resize_", "set_",
+        # Views.
+        "alias", "as_strided", "detach", "detach_", "diagonal", "expand", "expand_as", "flatten", "movedim", "narrow",
+        "permute", "reshape", "select", "slice", "split", "split_with_sizes", "squeeze", "squeeze_", "t", "t_",
+        "transpose", "transpose_", "unbind", "unflatten", "unfold", "unsqueeze", "unsqueeze_", "view", "view_as",
+        "_unsafe_view", "_reshape_alias", "chunk", "view_as_real", "view_as_complex",
+        # Questions.
+        "is_same_size", "_local_scalar_dense", "item", "equal", "is_pinned", "sym_size", "sym_stride", "sym_numel",
+    )
+)
+# fmt: on
+"""Operators of PyTorch that allocate, set, move, view or ask. Every other one of `aten` computes."""
+
+
+class Policy(StrEnum):
+    """How the rule is applied."""
+
+    STRICT = "strict"
+    """On tasks that are one operator, any arithmetic by PyTorch is `no_kernel`."""
+
+    OFF = "off"
+    """Any correct module is timed and rewarded."""
+
+
+def arithmetic(operators: Iterable[str]) -> tuple[str, ...]:
+    """Operators of PyTorch among `operators` that compute, each once, by name.
+
+    Args:
+        operators: As torch spells them, `aten.add.Tensor`. Operators of other namespaces are the submission's own.
+    """
+    packets = {".".join(name.split(".")[:2]) for name in operators if name.startswith("aten.")}
+    return tuple(sorted(packets - NOT_ARITHMETIC))
+
+
+def objection(policy: Policy, level: int, operators: Iterable[str]) -> str | None:
+    """Why a submission counts as having no kernel of its own, for the agent; None if it does not."""
+    found = arithmetic(operators)
+    if policy is Policy.OFF or level != SINGLE_OPERATOR_LEVEL or not found:
+        return None
+    names = ", ".join(f"torch.{name.removeprefix('aten.')}" for name in found[:6])
+    return (
+        f"forward has PyTorch do arithmetic: {names}. In this task all of it is to be done by kernels of your own; "
+        "PyTorch may allocate, fill, view and copy."
+    )
