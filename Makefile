@@ -5,7 +5,7 @@ STAMP := $(VENV)/.installed
 IMAGE ?= kernel-env:latest
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-gpu check format validate lock stage image image-check clean
+.PHONY: help install demo test test-gpu bench check format validate lock stage image image-check clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -34,6 +34,9 @@ check: $(STAMP) ## Lint, format check, types, import directions
 format: $(STAMP) ## Apply the formatter and the safe fixes of the linter
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
+
+bench: $(STAMP) ## Measure on a GPU, beside the KernelBench checkout in KERNEL_ENV_TASKS, and write docs/benchmarks.md
+	PY=$(PY) scripts/bench.sh
 
 validate: $(STAMP) ## Run `openenv validate` on the tree and on a running server
 	$(VENV)/bin/uv lock --quiet

@@ -80,6 +80,7 @@ def test_every_variable_is_read(tmp_path: Path) -> None:
         ("KERNEL_ENV_UID_BASE", "65533"),
         ("KERNEL_ENV_SLOTS", "2.5"),
         ("KERNEL_ENV_HOST_MEMORY_GB", "inf"),
+        ("KERNEL_ENV_POLICY", "lax"),
         ("PORT", "70000"),
     ],
 )
