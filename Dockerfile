@@ -71,7 +71,7 @@ STOPSIGNAL SIGTERM
 
 # The first start on a device calibrates it. /health answers throughout; the period covers a slow disk.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=90s --retries=3 \
-    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/health', timeout=4)"]
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/health/gpu', timeout=4)"]
 
 # Root, because every submission runs under a uid of its own: starting it needs SETUID, SETGID and CHOWN, ending it KILL,
 # using its private scratch folder DAC_OVERRIDE. All five are in Docker's default set; the rest may be dropped.

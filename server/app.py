@@ -158,13 +158,15 @@ def _stop(runtime: Runtime) -> None:
 def _add_status_routes(app: FastAPI, runtime: Runtime, max_sessions: int) -> None:
     @app.get("/health/gpu", tags=["Health"])
     async def health_gpu() -> JSONResponse:
-        """Devices, isolation and load of the evaluator; 503 while it is starting or stopping."""
+        """Devices, isolation and load of the evaluator; 503 while it is starting or stopping, or can judge nothing."""
         try:
             evaluation = runtime.services().evaluation
         except EvaluatorError as error:
             return JSONResponse({"status": "unavailable", "detail": str(error)}, status_code=_UNAVAILABLE)
         devices = [asdict(device) for device in evaluation.devices]
-        return JSONResponse({"status": "ok", "devices": devices, **asdict(evaluation.status())})
+        status = evaluation.status()
+        head = {"status": "ok" if status.fault is None else "fault", "devices": devices}
+        return JSONResponse(head | asdict(status), status_code=200 if status.fault is None else _UNAVAILABLE)
 
     @app.get("/capacity", tags=["Health"])
     async def capacity() -> JSONResponse:

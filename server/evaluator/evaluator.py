@@ -74,6 +74,7 @@ class Evaluator:
         root.chmod(0o711)
         process = start_warden(1 + len(gpu_ids))
         stack.callback(process.close)
+        self._warden = process.process
         warden = WardenClient(process.sockets[0])
         count = settings.slots + len(gpu_ids)  # the reference of each device has a slot of its own
         pool = SlotPool(settings.uid_base, count, root / "slots", not isolation.uid, warden)
@@ -124,7 +125,14 @@ class Evaluator:
         """Isolation and load."""
         isolation = self._shop.isolation
         waiting = sum(max(0, station.lease.waiting - 1) for station in self._stations)
-        return EvaluatorStatus(isolation.level.value, isolation.missing, waiting, self._running)
+        return EvaluatorStatus(isolation.level.value, isolation.missing, waiting, self._running, self._fault())
+
+    def _fault(self) -> str | None:
+        if self._warden.poll() is not None and not self._is_closed.is_set():
+            return "the warden ended: submissions can no longer be stopped"
+        if not any(station.is_healthy for station in self._stations):
+            return "no device is usable any more"
+        return None
 
     def close(self) -> None:
         """End every child process. Safe to call twice."""

@@ -38,6 +38,9 @@ class EvaluatorStatus:
     running: int = 0
     """Evaluations that have begun."""
 
+    fault: str | None = None
+    """What keeps it from judging anything until the server is started again."""
+
 
 class Evaluation(Protocol):
     """Judge of submissions, shared by every session of a server."""

@@ -7,6 +7,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from websockets.asyncio.client import connect as ws_connect
 
 from kernel_env.client import KernelEnv
 from kernel_env.terms import MAX_CODE_CHARS, Verdict
-from server.evaluator.interface import Evaluation
+from server.evaluator.interface import Evaluation, EvaluatorStatus
 from server.settings import Settings
 from server.testing import FakeEvaluator
 from tests.serving import serving
@@ -164,6 +165,19 @@ def test_status_routes_tell_devices_isolation_and_capacity() -> None:
         assert get(f"{url}/capacity")[1] == {"max_sessions": 5, "active_sessions": 0, "free_sessions": 5}
         assert get(f"{url}/metadata")[1]["name"] == "kernel_env"
         assert get(f"{url}/schema")[1]["action"]["required"] == ["code"]
+
+
+def test_an_evaluator_that_can_judge_nothing_fails_its_health_check() -> None:
+    """A container runtime then starts the server again; sessions meanwhile get `infra_error`."""
+
+    class Broken(FakeEvaluator):
+        def status(self) -> EvaluatorStatus:
+            return replace(super().status(), fault="the warden ended")
+
+    with serving(Broken()) as url:
+        status, body = get(f"{url}/health/gpu")
+        assert (status, body["status"], body["fault"]) == (503, "fault", "the warden ended")
+        assert get(f"{url}/health")[0] == 200
 
 
 def test_an_http_request_that_cannot_be_served_says_what_to_do() -> None:

@@ -146,7 +146,9 @@ def own(tmp_path: Path) -> Iterator[Evaluator]:
 def test_dead_warden_is_our_fault_and_close_leaves_nothing(own: Evaluator) -> None:
     """The warden is not replaced: every later evaluation is our fault as well, never a verdict."""
     _is_warm(own)
+    assert own.status().fault is None
     result = _during(own, SLEEPS_IN_FORWARD, 1.0, lambda: os.kill(_child("sandbox.warden"), signal.SIGKILL))
+    assert own.status().fault is not None
     assert isinstance(result, EvaluatorError), result
     with pytest.raises(EvaluatorError):
         evaluate(own, TANH, honest_code("tanh"))
