@@ -19,7 +19,6 @@ def describe() -> dict[str, object]:
         "date": time.strftime("%Y-%m-%d"),
         "cpu_cores": os.cpu_count(),
         "python": platform.python_version(),
-        "kernel": platform.release(),
         "gpu": _query("name"),
         "driver": _query("driver_version"),
         **versions,
