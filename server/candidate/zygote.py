@@ -5,7 +5,6 @@ the fork hangs the child, and never resolves Triton's driver, because that initi
 Started as a program: `python -m <package>.zygote FD cpu|cuda CACHE_DIR`.
 """
 
-import ctypes
 import importlib
 import json
 import os
@@ -19,14 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from ..protocol import Channel, ChannelClosed, encode_ready
+from ..sandbox import program
 from ..sandbox.confine import Confinement, confine
 from ..sandbox.environ import environment
 from ..sandbox.isolation import Isolation
 from ..sandbox.limits import Limits
 from ..sandbox.reach import make_reachable
 from ..sandbox.roots import default_readable
-
-PR_SET_PDEATHSIG = 1
 
 
 class Zygote:
@@ -118,7 +116,7 @@ class Zygote:
                     cores=command["threads"],
                     visible_device=command["visible_device"],
                 ),
-                readable=(*default_readable(), str(self._library), *command["readable"]),
+                readable=(*default_readable(), str(self._library)),
                 uid=command["uid"],
                 gid=command["gid"],
                 keep_fds=(channel_fd,),
@@ -164,7 +162,7 @@ def warm_up(device_kind: str) -> None:
 def main() -> None:
     """Entry of the program."""
     channel_fd, device_kind, cache_dir = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    program.prctl(program.PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = Channel(socket.socket(fileno=channel_fd))
     warm_up(device_kind)

@@ -129,7 +129,6 @@ class Candidate:
                 threads=spec.threads,
                 visible_device=spec.visible_device,
                 devices=list(spec.devices),
-                readable=[],
                 limits=asdict(spec.limits),
                 isolation=asdict(spec.isolation),
             )
@@ -195,8 +194,7 @@ class Candidate:
             text = f"the process was ended by signal {_signal_name(-code)}"
         elif code is not None:
             text = f"the process ended by itself with exit status {code}"
-        verdict = Verdict.COMPILE_ERROR if stage is Stage.COMPILE else Verdict.RUNTIME_ERROR
-        return Failed(verdict, stage, text)
+        return Failed(verdict_of(None, stage), stage, text)
 
     def log_tail(self) -> str:
         """End of what it printed."""

@@ -18,7 +18,7 @@ from typing import Any
 
 from kernel_env.terms import Stage, Verdict
 
-from ..errors import Busy, EvaluatorError
+from ..errors import EvaluatorError
 from ..sandbox import scratch
 from ..sandbox.isolation import Isolation, available
 from ..sandbox.slots import SlotPool
@@ -227,6 +227,3 @@ def _remove(root: Path) -> None:
     for path in (slots / "logs", slots, root):
         with suppress(OSError):
             path.rmdir()
-
-
-__all__ = ["Busy", "Evaluator"]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import EvaluatorError
-from .child_programs import Judge, JudgeGone
+from .child_programs import Judge
 from .lease import Lease
 
 STRIKES = 3
@@ -79,6 +79,3 @@ class Station:
         """End the judge. Safe to call twice."""
         self._is_closed.set()
         self.judge.close()
-
-
-__all__ = ["JudgeGone", "Station"]

@@ -178,10 +178,14 @@ class Work:
             self._end = None  # begun: the budget is for beginning, not for ending
             yield
 
+    def _key(self, task: Task) -> str:
+        """Name of the task at the size for this kind of device."""
+        return f"{task.task_id}:{hash(task.source_for(self._shop.kind))}"
+
     def _request_fields(self, task: Task) -> dict[str, object]:
         source = task.source_for(self._shop.kind)
         return {
-            "task_key": f"{task.task_id}:{hash(source)}",
+            "task_key": self._key(task),
             "task_id": task.task_id,
             "source": source,
             "precision": task.precision.value,
@@ -194,7 +198,7 @@ class Work:
         }
 
     def _card(self) -> dict[str, Any]:
-        key = (self._station.gpu_id, f"{self._task.task_id}:{hash(self._task.source_for(self._shop.kind))}")
+        key = (self._station.gpu_id, self._key(self._task))
         card = self._shop.cards.get(key)
         if card is None:
             with self._lease(), self._timed("card"):

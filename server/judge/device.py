@@ -4,7 +4,6 @@ Trusted. Exported memory is cut in pieces of 2 MiB and holds nothing but inputs,
 exports the whole underlying block, so anything that shared it would be readable by a candidate.
 """
 
-import ctypes
 import fcntl
 import mmap
 import os
@@ -213,9 +212,3 @@ def open_device(gpu_id: str, threads: int) -> Device:
     if gpu_id == "cpu":
         return CpuDevice(threads)
     return CudaDevice(int(gpu_id.removeprefix("cuda:")))
-
-
-def die_with_parent() -> None:
-    """End this process when the one that started it ends."""
-    pr_set_pdeathsig, sigkill = 1, 9
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, sigkill)

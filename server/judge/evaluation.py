@@ -14,7 +14,7 @@ from ..protocol import Called, Failure, Plan, Reply, encode_command
 from .device import Device
 from .distributions import Draw, fresh_draw
 from .exchange import Exchange
-from .layouts import check_called
+from .layouts import check_called, dtype_name
 from .peer import CandidateGone, NotCapturable, Peer, Stop
 from .reference import Reference, random_seed
 from .repetition import INPUT_MODIFIED_TEXT, Budget, Repeater
@@ -129,10 +129,7 @@ class Evaluation:
         return best
 
     def _bind(self, fields: dict[str, object]) -> None:
-        slots = [
-            (s.name, s.is_parameter, list(s.shape), str(s.dtype).removeprefix("torch."), s.offset)
-            for s in self._reference.slots
-        ]
+        slots = [(s.name, s.is_parameter, list(s.shape), dtype_name(s.dtype), s.offset) for s in self._reference.slots]
         for start in range(0, len(slots), SLOTS_PER_PACKET):
             self._peer.send(encode_command("parameters", slots=slots[start : start + SLOTS_PER_PACKET]))
         assert self._exchange.inputs is not None

@@ -13,10 +13,10 @@ import torch
 from ..protocol import Called, Region
 from . import fused
 from .compare import same_bits
-from .device import Arena, Device, round_up
+from .device import Arena, Device
 from .distributions import Draw
-from .layouts import byte_span, view_output
-from .reference import ALIGNMENT, Reference, TensorArgument
+from .layouts import byte_span, dtype_name, view_output
+from .reference import Reference, TensorArgument
 from .structures import encode_argument
 
 PRIVATE_SHARE = 0.12
@@ -37,7 +37,7 @@ class Exchange:
         self.inputs: Arena | None = None
         self.outputs: Arena | None = None
         self._base = 0
-        self._stride = -(-reference.set_bytes // ALIGNMENT) * ALIGNMENT
+        self._stride = reference.set_bytes
         self._weights: torch.Tensor | None = None
         self._multiplier = secrets.randbits(63) | 1 << 62 | 1
         self._private: dict[int, list[object]] = {}
@@ -45,7 +45,7 @@ class Exchange:
 
     def open_inputs(self, sets: int, with_state: bool) -> dict[str, Any]:
         """New block for `sets` input sets, after the parameters if asked for; returns the fields of the command."""
-        self._base = -(-self._reference.state_bytes // ALIGNMENT) * ALIGNMENT if with_state else 0
+        self._base = self._reference.state_bytes if with_state else 0
         self.inputs = self._allocate(self._base + sets * self._stride)
         if with_state:
             for slot, value in zip(self._reference.slots, self._reference.state_values(), strict=True):
@@ -53,9 +53,9 @@ class Exchange:
         arguments: list[dict[str, Any]] = []
         for argument in self._reference.arguments:
             if isinstance(argument, TensorArgument):
-                dtype = str(argument.dtype).removeprefix("torch.")
                 offset = self._base + argument.offset
-                arguments.append({"shape": list(argument.shape), "dtype": dtype, "offset": offset})
+                shape, dtype = list(argument.shape), dtype_name(argument.dtype)
+                arguments.append({"shape": shape, "dtype": dtype, "offset": offset})
             else:
                 arguments.append({"value": encode_argument(argument.value)})
         block = {"handle": self.inputs.handle, "size": self.inputs.size}
@@ -67,7 +67,7 @@ class Exchange:
         return {"outputs": {"handle": self.outputs.handle, "size": self.outputs.size}}
 
     def _allocate(self, size: int) -> Arena:
-        arena = self._device.allocate(round_up(size))
+        arena = self._device.allocate(size)
         self._arenas.append(arena)
         return arena
 

@@ -33,6 +33,11 @@ class Refused:
     text: str
 
 
+def dtype_name(dtype: torch.dtype) -> str:
+    """Name on the wire, one of `protocol.DTYPES` if the type can be judged."""
+    return str(dtype).removeprefix("torch.")
+
+
 def check_called(called: Called, spec: OutputSpec, must_be_routed: bool) -> Refused | None:
     """Structure, type and shape of one call's outputs; where they lie too if `must_be_routed`."""
     if called.structure != spec.structure:
@@ -44,8 +49,8 @@ def check_called(called: Called, spec: OutputSpec, must_be_routed: bool) -> Refu
         if tensor.shape != shape:
             return Refused(Verdict.INCORRECT_SHAPE, f"{where}expected shape {list(shape)}, got {list(tensor.shape)}")
         name = DTYPES[tensor.dtype] if tensor.dtype < len(DTYPES) else "another type"
-        if name != str(dtype).removeprefix("torch."):
-            return Refused(Verdict.INCORRECT_DTYPE, f"{where}expected {str(dtype).removeprefix('torch.')}, got {name}")
+        if name != dtype_name(dtype):
+            return Refused(Verdict.INCORRECT_DTYPE, f"{where}expected {dtype_name(dtype)}, got {name}")
         if _overlaps_itself(tensor):
             return Refused(
                 Verdict.INCORRECT_STRUCTURE, f"{where}elements share memory (expanded); return a tensor that owns each"

@@ -22,11 +22,11 @@ from kernel_env.terms import Precision, Stage, Verdict
 
 from ..policy import Policy
 from ..protocol import Channel, ChannelClosed
+from ..sandbox import program
 from ..sandbox.process_table import Target
 from ..sandbox.warden_client import WardenClient
 from .calibrate import calibrate
-from .device import Device, die_with_parent, open_device
-from .distributions import Distribution
+from .device import Device, open_device
 from .evaluation import Evaluation, Measured, Phases
 from .peer import CandidateGone, NotCapturable, Peer, Stop
 from .reference import Reference
@@ -63,13 +63,13 @@ class Baseline:
 class Judge:
     """Requests for one device."""
 
-    def __init__(self, channel: Channel, warden: WardenClient, gpu_id: str, device: Device) -> None:
+    def __init__(self, channel: Channel, warden: WardenClient, device: Device) -> None:
         """Calibrate the device, with no candidate alive.
 
         Raises:
             RuntimeError: The calibration cannot be true.
         """
-        self._channel, self._warden, self._gpu_id, self._device = channel, warden, gpu_id, device
+        self._channel, self._warden, self._device = channel, warden, device
         self.ceilings: Ceilings = calibrate(device)
         if not is_plausible(device.name, self.ceilings):
             raise RuntimeError(f"calibrated bandwidth {self.ceilings.bandwidth_gb_s:.0f} GB/s is not believable")
@@ -89,9 +89,7 @@ class Judge:
                 answer = handlers[request["op"]](request, fds)
             except UnsupportedTask as error:
                 answer = {"unsupported": str(error)}
-            except torch.OutOfMemoryError as error:
-                answer = {"fault": "memory", "text": str(error)[:500]}
-            except MemoryError as error:
+            except (torch.OutOfMemoryError, MemoryError) as error:
                 answer = {"fault": "memory", "text": str(error)[:500]}
             self._send(answer)
 
@@ -128,10 +126,7 @@ class Judge:
         return {
             "init": [encode_argument(value) for value in reference.init],
             "has_baseline": request["task_key"] in self._baselines,
-            "set_bytes": reference.set_bytes,
             "shared_bytes": min(most_shared_bytes(reference, SCHEDULES[self._device.kind]), self._device.free_bytes()),
-            "tolerance": asdict(reference.tolerance),
-            "distributions": [Distribution(d).value for d in reference.distributions],
         }
 
     def _evaluation(self, request: Mapping[str, Any], fds: list[int], phases: Phases) -> Evaluation:
@@ -254,13 +249,13 @@ class Judge:
 def main() -> None:
     """Entry of the program."""
     channel_fd, warden_fd, gpu_id, threads = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
-    die_with_parent()
+    program.prctl(program.PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = Channel(socket.socket(fileno=channel_fd))
     warden = WardenClient(socket.socket(fileno=warden_fd))
     try:
         device = open_device(gpu_id, threads)
-        judge = Judge(channel, warden, gpu_id, device)
+        judge = Judge(channel, warden, device)
     except Exception as error:  # noqa: BLE001 whatever is wrong with the device, the evaluator reports it
         with suppress(ChannelClosed):
             channel.send(json.dumps({"error": f"{type(error).__name__}: {error}"[:2000]}).encode())

@@ -21,6 +21,7 @@ from ..protocol import DTYPES
 from .compare import BASE, Tolerance, block_elements, error_ratio
 from .device import Device
 from .distributions import Distribution, Draw, redistribute
+from .layouts import dtype_name
 from .structures import UnsupportedTask, flatten, output_spec
 
 BATCH_NORMS = (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d, torch.nn.SyncBatchNorm)
@@ -157,7 +158,7 @@ class Reference:
         offset = 0
         for value in values:
             if isinstance(value, torch.Tensor):
-                if str(value.dtype).removeprefix("torch.") not in DTYPES:
+                if dtype_name(value.dtype) not in DTYPES:
                     raise UnsupportedTask(f"an input has the type {value.dtype}")
                 argument = TensorArgument(tuple(value.shape), value.dtype, offset)
                 arguments.append(argument)
@@ -172,7 +173,7 @@ class Reference:
         parameters = {name for name, _ in self.model.named_parameters(remove_duplicate=False)}
         slots, offset = [], 0
         for name, tensor in self.model.state_dict().items():
-            if str(tensor.dtype).removeprefix("torch.") not in DTYPES:
+            if dtype_name(tensor.dtype) not in DTYPES:
                 raise UnsupportedTask(f"parameter {name} has the type {tensor.dtype}")
             slots.append(StateSlot(name, name in parameters, tuple(tensor.shape), tensor.dtype, offset))
             offset = _aligned(offset + tensor.numel() * tensor.element_size())

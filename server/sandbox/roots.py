@@ -5,7 +5,6 @@ import shutil
 import site
 import stat
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 import kernel_env
@@ -35,12 +34,6 @@ def _toolchains() -> set[str]:
     found = (shutil.which(name) for name in names)
     binaries = {Path(path).resolve().parent for path in found if path is not None}
     return {str(binary.parent) for binary in binaries if binary.name == "bin" and len(binary.parts) > 2}
-
-
-def nvidia_devices(minor_numbers: Iterable[int]) -> tuple[str, ...]:
-    """Device nodes that CUDA opens for these devices, as far as they exist. The driver's number, not CUDA's index."""
-    nodes = ["/dev/nvidiactl", "/dev/nvidia-uvm", *(f"/dev/nvidia{number}" for number in minor_numbers)]
-    return tuple(node for node in nodes if os.path.exists(node))
 
 
 def blocking_directory(path: str) -> str | None:
