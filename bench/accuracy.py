@@ -142,10 +142,11 @@ def main() -> None:
             }
             lines.append(line)
             print(line, flush=True)
+            # After each size: the largest takes minutes, and a run that is cut off keeps what it has.
+            arguments.out.parent.mkdir(parents=True, exist_ok=True)
+            arguments.out.write_text(json.dumps({"machine": machine.describe(), "sizes": lines}, indent=1) + "\n")
     finally:
         evaluator.close()
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.write_text(json.dumps({"machine": machine.describe(), "sizes": lines}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ for name in gelu layer_norm sum_reduce matmul; do
 done
 
 "$PY" -m bench.latency --out bench/data/latency.json "${pairs[@]}"
-"$PY" -m bench.accuracy --out bench/data/accuracy.json
 "$PY" -m bench.kernelbench --checkout "$KERNEL_ENV_TASKS" --out bench/data/kernelbench.json \
     "$relu=$kernels/relu_triton.py=triton" "$relu=$kernels/relu_load_inline_cuda.py=cuda"
+"$PY" -m bench.accuracy --out bench/data/accuracy.json
 "$PY" -m bench.report
