@@ -92,6 +92,9 @@ class Candidate:
         self.slot_index = slot.index
         self.uid = slot.uid
         self.pidfd = -1
+        self.is_evicted = False
+        """Ended for the sake of another; how it ended says nothing about the submission."""
+
         self._is_closed = False
         self._killed_for: KillReason | None = None
         ours, theirs = Channel.pair()

@@ -140,11 +140,11 @@ class Judge(ChildProgram):
         self,
         op: str,
         timeout_s: float,
-        on_quiet: Callable[[bool], None],
+        on_event: Callable[[Mapping[str, Any]], None],
         fds: Sequence[int] = (),
         **fields: object,
     ) -> dict[str, Any]:
-        """Send a request, serve the judge's wishes for quiet meanwhile, and return the answer.
+        """Send a request, serve the judge's wishes about other candidates meanwhile, and return the answer.
 
         Raises:
             JudgeGone: It ended or does not answer. It must be started anew.
@@ -154,9 +154,9 @@ class Judge(ChildProgram):
                 self.channel.send(encode_command(op, **fields), fds, timeout_s=10.0)
                 while True:
                     answer: dict[str, Any] = json.loads(self.channel.receive(timeout_s))
-                    if answer.get("event") != "quiet":
+                    if "event" not in answer:
                         return answer
-                    on_quiet(bool(answer["on"]))
+                    on_event(answer)
                     self.channel.send(b"{}", timeout_s=10.0)
             except (ChannelClosed, DeadlineExceeded, ValueError) as error:
                 self.channel.close()

@@ -129,6 +129,20 @@ class Places:
                 self._quiet.pop(gpu_id, None)
                 self._continue(gpu_id, others)
 
+    def evict(self, gpu_id: str, own_slot: int) -> None:
+        """End every other candidate of a device, which whoever runs them is to start again.
+
+        Raises:
+            EvaluatorError: The warden is gone.
+        """
+        with self._lock:
+            others = {index: entry for index, entry in self._active.get(gpu_id, {}).items() if index != own_slot}
+            for entry in others.values():
+                entry.candidate.is_evicted = True
+            if others:
+                logger.warning("evicted", extra={"gpu_id": gpu_id, "candidates": len(others)})
+                self._warden.kill(tuple(others))
+
     def loud(self, gpu_id: str) -> None:
         """Whatever was stopped for a judge that ended continues."""
         if gpu_id in self._quiet:

@@ -7,9 +7,9 @@ two are told apart by trying something of our own in the same place.
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from kernel_env.terms import Language, Stage, Verdict
 
@@ -44,6 +44,13 @@ def threads_for(kind: str) -> int:
     """
     half = max(1, (os.cpu_count() or 1) // 2)
     return half if kind == "cpu" else min(8, half)
+
+
+_Lease: TypeAlias = Callable[[], AbstractContextManager[None]]
+
+
+class _Evicted(Exception):
+    """The candidate was ended for the sake of another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +99,19 @@ class Work:
         card = self._card()
         spec = self._spec(self._task, submission.code, "ModelNew", card)
         with self._place():
-            for mode in self._modes:
-                # Torch cannot leave a failed capture cleanly, so the loop gets a process of its own.
-                result = self._run_in(mode, spec, submission, base)
-                if result is not None:
-                    return result
+            try:
+                return self._run(spec, submission, base, self._lease)
+            except _Evicted:
+                # Somebody kept the device busy before its turn. With the device alone, each is seen for what it is.
+                with self._lease():
+                    return self._run(spec, submission, base, nullcontext)
+
+    def _run(self, spec: CandidateSpec, submission: Submission, base: EvalResult, lease: _Lease) -> EvalResult:
+        for mode in self._modes:
+            # Torch cannot leave a failed capture cleanly, so the loop gets a process of its own.
+            result = self._run_in(mode, spec, submission, base, lease)
+            if result is not None:
+                return result
         raise EvaluatorError("a loop of calls could not be prepared")
 
     def prove(self) -> None:
@@ -113,14 +128,16 @@ class Work:
         """How calls are run, in the order tried."""
         return ("graph", "eager") if self._shop.kind == "cuda" else ("eager",)
 
-    def _run_in(self, mode: str, spec: CandidateSpec, submission: Submission, base: EvalResult) -> EvalResult | None:
+    def _run_in(
+        self, mode: str, spec: CandidateSpec, submission: Submission, base: EvalResult, lease: _Lease
+    ) -> EvalResult | None:
         """One candidate from load to verdict; None if its calls cannot be captured in graphs."""
         with self._shop.places.candidate(self._station.gpu_id, spec) as candidate:
             with self._timed("load"):
                 failed = candidate.load()
             answer = None
             if failed is None:
-                with self._lease():
+                with lease():
                     self._require_baseline(self._task)
                     answer = self._judge(candidate, submission, mode)
                     if answer.get("not_capturable"):
@@ -129,6 +146,8 @@ class Work:
             if failed is None:
                 assert answer is not None
                 return _passed(answer, base)
+            if candidate.is_evicted:
+                raise _Evicted
             log_tail = candidate.log_tail()
             killed_for = self._shop.places.end(self._station.gpu_id, candidate)
         if killed_for is not None:
@@ -279,11 +298,11 @@ class Work:
         }
 
     def _request(self, op: str, candidate: Candidate, task: Task, extra: dict[str, object]) -> dict[str, Any]:
-        settings, gpu_id = self._shop.settings, self._station.gpu_id
+        settings = self._shop.settings
         answer = self._station.judge.request(
             op,
             settings.compile_timeout_s + settings.run_timeout_s + JUDGE_MARGIN_S,
-            lambda on: self._shop.places.quiet(gpu_id, candidate.slot_index, on),
+            lambda event: self._serve(event, candidate.slot_index),
             (candidate.channel.sock.fileno(), candidate.pidfd),
             slot=candidate.slot_index,
             uid=candidate.uid,
@@ -294,6 +313,14 @@ class Work:
         if op == "evaluate":
             self._phases.update(answer.get("phases", {}))
         return answer
+
+    def _serve(self, event: Mapping[str, Any], own_slot: int) -> None:
+        """What the judge asks for about the other candidates of its device."""
+        places, gpu_id = self._shop.places, self._station.gpu_id
+        if event["event"] == "quiet":
+            places.quiet(gpu_id, own_slot, bool(event["on"]))
+        else:
+            places.evict(gpu_id, own_slot)
 
     def _failure(self, answer: dict[str, Any], candidate: Candidate) -> Failed | None:
         """What went wrong, if anything. Hold the lease."""

@@ -15,6 +15,8 @@ from typing import Protocol
 
 import torch
 
+from .watch import NoWatch, Watch
+
 PIECE_BYTES = 2 << 20
 
 F_ADD_SEALS = 1033
@@ -49,13 +51,16 @@ class Device(Protocol):
         """Give the block back. Whoever mapped it must be gone."""
 
     def synchronize(self) -> None:
-        """Wait for everything this process submitted."""
+        """Wait for everything this process submitted, a watch aside."""
 
     def free_bytes(self) -> int:
         """Memory an evaluation may plan with."""
 
     def is_idle(self) -> bool:
         """Whether nobody else runs on the device now. Always true where stopping processes stops the work."""
+
+    def watch(self) -> Watch:
+        """Begin to look whether anybody else uses the device; until its end, nothing may wait for the whole device."""
 
     def last_level_cache_bytes(self) -> int:
         """Working sets below this may be served from cache."""
@@ -104,6 +109,10 @@ class CpuDevice:
         """Stopping processes stops their work."""
         return True
 
+    def watch(self) -> Watch:
+        """Likewise."""
+        return NoWatch()
+
     def last_level_cache_bytes(self) -> int:
         """Largest cache the kernel reports, 32 MiB where it reports none."""
         sizes = [32 << 10]
@@ -139,12 +148,15 @@ class CudaDevice:
         """
         from cuda.bindings import runtime  # only with a GPU
 
+        from .watchman import Watchman
+
         self._runtime = runtime
         self.torch_device = torch.device("cuda", index)
         torch.cuda.set_device(index)
         self.name = torch.cuda.get_device_name(index)
         self._probe = torch.zeros(1 << 20, device=self.torch_device)
         self._probe_limit_s = 10 * self._time_probes()
+        self._watchman = Watchman(self.torch_device)
 
     def allocate(self, size: int) -> Arena:
         """Block of its own from cudaMalloc, exported by CUDA IPC.
@@ -171,8 +183,8 @@ class CudaDevice:
         self._runtime.cudaFree(arena.address)
 
     def synchronize(self) -> None:
-        """Wait for this process's work."""
-        torch.cuda.synchronize(self.torch_device)
+        """Wait for this process's work, all of which is on one stream, the kernel that stands watch aside."""
+        torch.cuda.current_stream(self.torch_device).synchronize()
 
     def free_bytes(self) -> int:
         """Free device memory, torch's cache given back first."""
@@ -183,6 +195,10 @@ class CudaDevice:
         """Probe: a tiny kernel takes 20 us alone, and up to a time slice when another context is running."""
         return self._time_probes() <= self._probe_limit_s
 
+    def watch(self) -> Watch:
+        """Resident kernel that sees its own clock jump when somebody else had the device."""
+        return self._watchman.watch()
+
     def last_level_cache_bytes(self) -> int:
         """L2 size."""
         return int(torch.cuda.get_device_properties(self.torch_device).L2_cache_size)
@@ -191,10 +207,10 @@ class CudaDevice:
         """Second longest of several probes, seconds: one alone may be a hiccup of the host."""
         times = []
         for _ in range(self.PROBES):
-            torch.cuda.synchronize(self.torch_device)
+            self.synchronize()
             start = time.perf_counter_ns()
             self._probe.fill_(1.0)
-            torch.cuda.synchronize(self.torch_device)
+            self.synchronize()
             times.append((time.perf_counter_ns() - start) * 1e-9)
             time.sleep(self.PROBE_GAP_S)
         return sorted(times)[-2]

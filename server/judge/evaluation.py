@@ -3,7 +3,7 @@
 import math
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -15,6 +15,7 @@ from .device import Device
 from .distributions import Draw, fresh_draw
 from .exchange import Exchange
 from .layouts import check_called, dtype_name
+from .neighbours import Neighbours
 from .peer import CandidateGone, NotCapturable, Peer, Stop
 from .reference import Reference, random_seed
 from .repetition import INPUT_MODIFIED_TEXT, Budget, Repeater
@@ -71,20 +72,20 @@ class Evaluation:
         reference: Reference,
         peer: Peer,
         budget: Budget,
-        quiet: Callable[[bool], None],
+        neighbours: Neighbours,
         phases: Phases,
         witness: Witness,
     ) -> None:
         """Evaluate the candidate behind `peer`, already loaded.
 
         Args:
-            quiet: Called with true before timing and with false after it, to stop everybody else on the device.
+            neighbours: Are stopped while it is timed.
             witness: Of the candidate's processes.
         """
         self._device, self._reference, self._peer, self._budget = device, reference, peer, budget
-        self._quiet, self._phases = quiet, phases
+        self._neighbours, self._phases = neighbours, phases
         self._exchange = Exchange(device, reference)
-        self._repeater = Repeater(device, reference, peer, self._exchange, witness, budget)
+        self._repeater = Repeater(device, reference, peer, self._exchange, witness, neighbours, budget)
         self._schedule = SCHEDULES[device.kind]
         self._order: list[int] = []
 
@@ -274,11 +275,11 @@ class Evaluation:
         """
         self._peer.stage = Stage.TIMING
         with self._phases.timed("timing"):
-            self._quiet(True)
+            self._neighbours.quiet(True)
             try:
                 samples, repetitions = self._sample()
             finally:
-                self._quiet(False)
+                self._neighbours.quiet(False)
         return Measured(
             self._repeater.mode,
             estimate(

@@ -28,6 +28,7 @@ from ..sandbox.warden_client import WardenClient
 from .calibrate import calibrate
 from .device import Device, open_device
 from .evaluation import Evaluation, Measured, Phases
+from .neighbours import Neighbours
 from .peer import CandidateGone, NotCapturable, Peer, Stop
 from .reference import Reference
 from .repetition import Budget
@@ -70,6 +71,9 @@ class Judge:
             RuntimeError: The calibration cannot be true.
         """
         self._channel, self._warden, self._device = channel, warden, device
+        self._neighbours = Neighbours(
+            quiet=lambda on: self._request(event="quiet", on=on), evict=lambda: self._request(event="evict")
+        )
         self.ceilings: Ceilings = calibrate(device)
         if not is_plausible(device.name, self.ceilings):
             raise RuntimeError(f"calibrated bandwidth {self.ceilings.bandwidth_gb_s:.0f} GB/s is not believable")
@@ -140,11 +144,11 @@ class Judge:
         budget = Budget(request["compile_timeout_s"], request["run_timeout_s"])
         uid = request["uid"]
         witness = Witness(Target(uid=uid) if uid is not None else Target(root_pid=request["pid"]))
-        return Evaluation(self._device, self._reference(request), peer, budget, self._quiet, phases, witness)
+        return Evaluation(self._device, self._reference(request), peer, budget, self._neighbours, phases, witness)
 
-    def _quiet(self, on: bool) -> None:
-        """Have every other candidate of this device stopped, or continue."""
-        self._send({"event": "quiet", "on": on})
+    def _request(self, **event: object) -> None:
+        """Have the evaluator do something, in the middle of a request of its own."""
+        self._send(event)
         self._channel.receive(timeout_s=60.0)
 
     def _baseline(self, request: Mapping[str, Any], fds: list[int]) -> dict[str, Any]:

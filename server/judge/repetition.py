@@ -11,6 +11,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import torch
+
 from kernel_env.terms import Stage, Verdict
 
 from ..protocol import Called, Region, Reply
@@ -20,15 +22,23 @@ from .device import Device
 from .distributions import Draw
 from .exchange import Exchange
 from .layouts import calls_share_memory, check_called
+from .neighbours import Neighbours
 from .peer import Peer, Stop
 from .reference import Reference, random_seed
+from .watch import NoWatch, Watch
 from .witness import Witness
 
 RUNS_TOGETHER = 3
 """All repetitions together may take so many times what one may."""
 
-PREPARATIONS = 3
-"""Attempts to write the inputs of a repetition while the candidate stays stopped."""
+PREPARATIONS = 4
+"""Attempts to write the inputs of a repetition while nobody else runs."""
+
+EVICT_AFTER = 2
+"""Attempts after which the neighbours are taken to be what keeps the device busy. What they had queued is over then."""
+
+LOST_LIMIT_S = 1e-4
+"""Use of the device by others, before a repetition, that may be a hiccup: a hundredth of a repetition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +49,36 @@ class Budget:
     run_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A repetition that may begin."""
+
+    draws: dict[int, Draw]
+    others: list[Called]
+    """Calls that are not asked for, whose outputs must stay what they are."""
+
+    untouched: Sequence[int]
+    """Fingerprints of those."""
+
+    spots: torch.Tensor
+
+
 class Repeater:
     """Runs prepared calls of one candidate and verifies what they wrote."""
 
     def __init__(
-        self, device: Device, reference: Reference, peer: Peer, exchange: Exchange, witness: Witness, budget: Budget
+        self,
+        device: Device,
+        reference: Reference,
+        peer: Peer,
+        exchange: Exchange,
+        witness: Witness,
+        neighbours: Neighbours,
+        budget: Budget,
     ) -> None:
         """Nothing is prepared yet."""
         self._device, self._reference, self._peer, self._exchange = device, reference, peer, exchange
-        self._witness, self._budget = witness, budget
+        self._witness, self._neighbours, self._budget = witness, neighbours, budget
         self.mode = "eager"
         self.calls: list[Called] = []
         """Outputs known to lie in fixed places: of every captured call, or of the last run of a loop."""
@@ -62,14 +93,8 @@ class Repeater:
             Stop: Anything was wrong.
         """
         peer, exchange = self._peer, self._exchange
-        draws = self._fill_unseen(draws)
-        others = [c for c in self.calls if c.call not in draws] if self.mode == "graph" else []
-        untouched = exchange.fingerprint(others)
-        spots = exchange.choose_spots()
-        self._device.synchronize()
-        self._require_idle("before a call began")
-        if self._witness.has_run():
-            raise Stop(Verdict.TIMING_REJECTED, peer.stage, WOKE_UP_TEXT)
+        ready = self._prepare(draws)
+        spots, draws = ready.spots, ready.draws
         token = secrets.randbits(64)
         start = time.perf_counter_ns()
         peer.go(plan, token)
@@ -81,10 +106,10 @@ class Repeater:
         peer.freeze()
         if answer != token:
             raise Stop(Verdict.RUNTIME_ERROR, peer.stage, NOT_ITS_CHANNEL)
-        self._require_idle('after "done"')
+        self._require_idle()
         if not exchange.still_holds(spots, at_done):
             raise Stop(Verdict.TIMING_REJECTED, peer.stage, LATE_TEXT)
-        self._verify(chosen, draws, others, untouched)
+        self._verify(chosen, draws, ready.others, ready.untouched)
         peer.resume()
         return wall_s
 
@@ -100,23 +125,48 @@ class Repeater:
             raise Stop(Verdict.TIMEOUT, self._peer.stage, text)
         return min(self._budget.run_s, left_s)
 
-    def _fill_unseen(self, draws: dict[int, Draw]) -> dict[int, Draw]:
-        """Stop the candidate, poison the outputs and write inputs; returns what was drawn at last."""
-        for _ in range(PREPARATIONS):
-            self._peer.freeze()
-            self._witness.mark()
-            self._exchange.poison(self.calls)
-            self._exchange.fill(draws)
-            if not self._witness.has_run():
-                break
-            # Once may be a hiccup of the host; what was written may have been seen, so it is not used.
-            draws = {index: replace(draw, seed=random_seed()) for index, draw in draws.items()}
-        return draws
+    def _prepare(self, draws: dict[int, Draw]) -> "_Ready":
+        """Stop the candidate, poison the outputs and write inputs, until nobody ran while that was done.
 
-    def _require_idle(self, when: str) -> None:
+        What was written while somebody ran may have been seen, so it is not used.
+
+        Raises:
+            Stop: Somebody ran every time.
+        """
+        who = ""
+        for attempt in range(PREPARATIONS):
+            self._peer.freeze()
+            watch: Watch = self._device.watch() if self._is_alone else NoWatch()
+            try:
+                self._witness.mark()
+                self._exchange.poison(self.calls)
+                others = [c for c in self.calls if c.call not in draws] if self.mode == "graph" else []
+                untouched = self._exchange.fingerprint(others)
+                spots = self._exchange.choose_spots()
+                poisoned = self._exchange.read(spots)
+                self._exchange.fill(draws)
+                self._device.synchronize()
+                is_written = not self._exchange.still_holds(spots, poisoned)
+                has_run = self._witness.has_run()
+            finally:
+                lost_s = watch.end()  # last of all: from here to the clock nobody looks
+            if not (is_written or has_run or lost_s > LOST_LIMIT_S):
+                return _Ready(draws, others, untouched, spots)
+            who = WOKE_UP_TEXT if has_run else EARLY_TEXT
+            if attempt + 1 == EVICT_AFTER and lost_s > LOST_LIMIT_S:
+                self._neighbours.evict()
+            draws = {index: replace(draw, seed=random_seed()) for index, draw in draws.items()}
+        raise Stop(Verdict.TIMING_REJECTED, self._peer.stage, who)
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether the neighbours are stopped, so that whoever uses the device is the candidate."""
+        return self._peer.stage is Stage.TIMING
+
+    def _require_idle(self) -> None:
         """Probe, and again: one slow probe may be a hiccup of the host."""
-        if not any(self._device.is_idle() for _ in range(3)):
-            raise Stop(Verdict.TIMING_REJECTED, self._peer.stage, f"work of the submission was running {when}")
+        if self._is_alone and not any(self._device.is_idle() for _ in range(3)):
+            raise Stop(Verdict.TIMING_REJECTED, self._peer.stage, STILL_BUSY_TEXT)
 
     def _verify(
         self, chosen: list[int], draws: dict[int, Draw], others: list[Called], untouched: Sequence[int]
@@ -201,7 +251,9 @@ PARAMETERS_TEXT = (
     " derive them in forward."
 )
 LATE_TEXT = 'outputs were still written after "done"'
+STILL_BUSY_TEXT = 'work of the submission was running after "done"'
 WOKE_UP_TEXT = "a process of the submission ran while it was stopped, before a call began"
+EARLY_TEXT = "work of the submission was running on the device before a call began"
 SHARED_OUTPUT_TEXT = (
     "outputs of different calls share memory; allocate a new output in every call "
     "(torch.empty or similar), do not return a buffer kept between calls"

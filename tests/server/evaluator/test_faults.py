@@ -135,6 +135,15 @@ def test_dead_zygote_is_our_fault_and_replaced(evaluator: Evaluator) -> None:
     _is_warm(evaluator)
 
 
+def test_candidate_that_is_evicted_for_another_gets_its_verdict_all_the_same(evaluator: Evaluator) -> None:
+    """Nothing of how it ended may count: it is started again, with the device to itself."""
+    _is_warm(evaluator)
+    result = _during(evaluator, SLEEPS_AT_IMPORT, 1.0, lambda: evaluator._shop.places.evict("cpu", -1))
+    assert isinstance(result, EvalResult), result
+    assert result.verdict is Verdict.PASSED, result.feedback
+    assert result.eval_s > 1.0 + 1.5  # loaded twice
+
+
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[Evaluator]:
     """An evaluator that a test may break."""

@@ -10,6 +10,7 @@ import pytest
 from kernel_env.terms import Precision, Stage, Verdict
 from server.judge.device import CpuDevice
 from server.judge.evaluation import Evaluation, Phases
+from server.judge.neighbours import Neighbours
 from server.judge.peer import CandidateGone, NotCapturable, Peer, Stop
 from server.judge.reference import Reference
 from server.judge.repetition import Budget
@@ -50,7 +51,7 @@ class Scene:
             Reference("relu", SOURCE, Precision.IEEE, True, device),
             peer,
             Budget(5.0, 5.0),
-            lambda _: None,
+            Neighbours(lambda _: None, lambda: None),
             Phases(),
             Witness(Target(root_pid=pid)),
         )
