@@ -33,7 +33,9 @@ def _warm_kernels(device: Device) -> None:
     fused.weigh(words, torch.zeros(fused.WEIGHTS, dtype=torch.int64, device=device.torch_device), 3 << 61 | 1)
     for dtype in fused.DTYPES:
         rows = torch.zeros(fused.LEAST_ROWS, 512, dtype=dtype, device=device.torch_device)
-        fused.row_errors(rows, rows, 512, 1e-5, 1e-5)
+        worst = torch.zeros(2, device=device.torch_device)
+        fused.row_errors(rows, rows, 512, 1e-5, 1e-5, worst, words[:1])
+    fused.count_changes(words, words, words[:1])
 
 
 def _best(device: Device, work: Callable[[], object], inner: int = 4) -> float:

@@ -312,9 +312,10 @@ class Evaluation:
         return Measured("interpreted", rough, len(self._order), 0, self._repeater.max_abs_err)
 
     def _sample(self) -> tuple[Samples, int]:
-        wall_s = self._repeater.run(Plan.ALL, self._order, self._draws())  # warm: page tables, clocks
+        # Warm: page tables, clocks, kernels.
+        wall_s = self._repeater.run(Plan.ALL, self._order, self._draws(), is_warm=False)
         if self._lengthen(wall_s):
-            self._repeater.run(Plan.ALL, self._order, self._draws())
+            self._repeater.run(Plan.ALL, self._order, self._draws(), is_warm=False)
         calls = len(self._order)
         half = max(1, calls // 2)
         walls: dict[Plan, list[float]] = {Plan.ALL: [], Plan.HALF: [], Plan.SINGLE: []}

@@ -105,8 +105,11 @@ class Exchange:
 
     def inputs_intact(self, index: int, fresh: Sequence[object]) -> bool:
         """Whether set `index` still holds what was written, `fresh` being a copy made anew."""
-        made = [x for x in fresh if isinstance(x, torch.Tensor)]
-        return all(same_bits(s, m) for s, m in zip(self._shared_inputs(index), made, strict=True))
+        return all(same_bits(s, m) for s, m in zip(*self.input_pairs(index, fresh), strict=True))
+
+    def input_pairs(self, index: int, fresh: Sequence[object]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        """Tensors of set `index` as a candidate sees them, and as they were made."""
+        return self._shared_inputs(index), [x for x in fresh if isinstance(x, torch.Tensor)]
 
     def poison(self, calls: Iterable[Called]) -> None:
         """Fill the memory of known outputs with random bits: what was not written stays visibly wrong."""

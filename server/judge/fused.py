@@ -23,9 +23,8 @@ DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 def _row_errors(  # type: ignore[no-untyped-def]
     got,  # (rows, columns)
     want,  # (rows, columns)
-    worst_ratio,  # (rows,) fp32
-    worst_error,  # (rows,) fp32
-    mismatched,  # (rows,) int32
+    worst,  # (2,) fp32: ratio, error
+    mismatched,  # (1,) int64
     columns,
     rtol,
     stol,
@@ -62,9 +61,28 @@ def _row_errors(  # type: ignore[no-untyped-def]
         ratio_max = tl.maximum(ratio_max, ratio)
         error_max = tl.maximum(error_max, error)
         bad += (ratio > 1.0).to(tl.int32)
-    tl.store(worst_ratio + row, tl.max(ratio_max))
-    tl.store(worst_error + row, tl.max(error_max))
-    tl.store(mismatched + row, tl.sum(bad))
+    row_error = tl.max(error_max)
+    # Most rows of a good output add nothing, so that few meet at one address.
+    tl.atomic_max(worst, tl.max(ratio_max), mask=row_error > 0.0)
+    tl.atomic_max(worst + 1, row_error, mask=row_error > 0.0)
+    row_bad = tl.sum(bad).to(tl.int64)
+    tl.atomic_add(mismatched, row_bad, mask=row_bad > 0)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _count_changes(  # type: ignore[no-untyped-def]
+    left,  # (words,) int64
+    right,  # (words,) int64
+    count,  # (1,) int64
+    words,
+    BLOCK: tl.constexpr,
+):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = i < words
+    a = tl.load(left + i, mask=inside, other=0)
+    b = tl.load(right + i, mask=inside, other=0)
+    changed = tl.sum((a != b).to(tl.int32)).to(tl.int64)
+    tl.atomic_add(count, changed, mask=changed > 0)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -101,29 +119,40 @@ def can_compare(output: torch.Tensor, expected: torch.Tensor, block: int) -> boo
 
 
 def row_errors(
-    output: torch.Tensor, expected: torch.Tensor, block: int, rtol: float, stol: float
-) -> tuple[float, float, int]:
-    """Largest error over its bound, largest error, and elements outside the bound, as in `compare.error_ratio`."""
+    output: torch.Tensor,
+    expected: torch.Tensor,
+    block: int,
+    rtol: float,
+    stol: float,
+    worst: torch.Tensor,
+    mismatched: torch.Tensor,
+) -> None:
+    """Largest error over its bound, largest error, and elements outside the bound, as in `compare.error_ratio`.
+
+    Args:
+        worst: (2,) fp32, raised to the two.
+        mismatched: (1,) int64, to which the number is added.
+    """
     rows = expected.numel() // block
-    device = expected.device
-    ratio = torch.empty(rows, device=device)
-    error = torch.empty(rows, device=device)
-    bad = torch.empty(rows, dtype=torch.int32, device=device)
+    tiny = torch.finfo(torch.float32).tiny
     _row_errors[(rows,)](
-        output,
-        expected,
-        ratio,
-        error,
-        bad,
-        block,
-        rtol,
-        stol,
-        torch.finfo(torch.float32).tiny,
-        BLOCK=BLOCK,
-        num_warps=8,
+        output, expected, worst, mismatched, block, rtol, stol, tiny, BLOCK=BLOCK, num_warps=8
+    )  # fmt: skip
+
+
+def can_count_changes(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Whether `count_changes` applies."""
+    return left.is_cuda and all(
+        t.nbytes % 8 == 0 and t.data_ptr() % 8 == 0 and t.is_contiguous() for t in (left, right)
     )
-    worst, largest, count = torch.stack([ratio.max().double(), error.max().double(), bad.sum().double()]).tolist()
-    return worst, largest, int(count)
+
+
+def count_changes(left: torch.Tensor, right: torch.Tensor, count: torch.Tensor) -> None:
+    """Add the number of eight-byte words in which two tensors of one size differ to `count`, (1,) int64."""
+    words = left.nbytes // 8
+    if words:
+        a, b = (t.reshape(-1).view(torch.int64) for t in (left, right))
+        _count_changes[(triton.cdiv(words, BLOCK),)](a, b, count, words, BLOCK=BLOCK, num_warps=8)
 
 
 def weigh(words: torch.Tensor, weights: torch.Tensor, multiplier: int) -> torch.Tensor:

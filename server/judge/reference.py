@@ -181,6 +181,8 @@ class Reference:
 
     def make_inputs(self, draw: Draw) -> list[object]:
         """Arguments of one call, the same for the same draw."""
+        if draw.distribution is not Distribution.AS_GIVEN and self._is_redrawn:
+            return [self._redraw(argument, draw, position) for position, argument in enumerate(self.arguments)]
         torch.manual_seed(draw.seed)
         with torch.device(self._device.torch_device):
             values = self._module.get_inputs()
@@ -192,8 +194,24 @@ class Reference:
                     redistribute(made, draw, position)
                 result.append(made)
             else:
-                result.append(value)
+                scalar = self.arguments[position]
+                assert isinstance(scalar, ScalarArgument)
+                result.append(scalar.value)
         return result
+
+    @property
+    def _is_redrawn(self) -> bool:
+        """Whether nothing of what the task's `get_inputs` draws is left when the values are drawn anew."""
+        tensors = [a for a in self.arguments if isinstance(a, TensorArgument)]
+        return self._free and all(a.dtype.is_floating_point for a in tensors)
+
+    def _redraw(self, argument: TensorArgument | ScalarArgument, draw: Draw, position: int) -> object:
+        """A free input without the task's own values, whose drawing costs more than everything else done to it."""
+        if isinstance(argument, ScalarArgument):
+            return argument.value
+        made = torch.empty(argument.shape, dtype=argument.dtype, device=self._device.torch_device)
+        redistribute(made, draw, position)
+        return made
 
     def perturb(self, seed: int) -> None:
         """Give the reference other parameters: a skipped affine or a zero bias must show.

@@ -21,6 +21,7 @@ from .compare import compare
 from .device import Device
 from .distributions import Draw
 from .exchange import Exchange
+from .findings import Findings
 from .layouts import calls_share_memory, check_called
 from .neighbours import Neighbours
 from .peer import Peer, Stop
@@ -61,6 +62,8 @@ class _Ready:
     """Fingerprints of those."""
 
     spots: torch.Tensor
+    start_ns: int
+    """On the clock of `time.perf_counter_ns`."""
 
 
 class Repeater:
@@ -86,17 +89,19 @@ class Repeater:
         self.max_abs_err = 0.0
         self._ran_s = 0.0
 
-    def run(self, plan: int, chosen: list[int], draws: dict[int, Draw]) -> float:
-        """One repetition; wall seconds between "go" and "done".
+    def run(self, plan: int, chosen: list[int], draws: dict[int, Draw], *, is_warm: bool = True) -> float:
+        """One repetition; wall seconds between the end of its preparation and "done".
 
+        Args:
+            is_warm: Whether every kernel of ours that prepares it has run before. Loading one while another of ours is
+                resident, to watch the device, waits for that one.
         Raises:
             Stop: Anything was wrong.
         """
         peer, exchange = self._peer, self._exchange
-        ready = self._prepare(draws)
-        spots, draws = ready.spots, ready.draws
         token = secrets.randbits(64)
-        start = time.perf_counter_ns()
+        ready = self._prepare(draws, is_watched=is_warm and self._is_alone)
+        spots, draws, start = ready.spots, ready.draws, ready.start_ns
         peer.go(plan, token)
         answer = peer.receive(Reply.DONE, self._left_s()).token
         wall_s = (time.perf_counter_ns() - start) * 1e-9
@@ -125,7 +130,7 @@ class Repeater:
             raise Stop(Verdict.TIMEOUT, self._peer.stage, text)
         return min(self._budget.run_s, left_s)
 
-    def _prepare(self, draws: dict[int, Draw]) -> "_Ready":
+    def _prepare(self, draws: dict[int, Draw], *, is_watched: bool) -> _Ready:
         """Stop the candidate, poison the outputs and write inputs, until nobody ran while that was done.
 
         What was written while somebody ran may have been seen, so it is not used.
@@ -136,7 +141,7 @@ class Repeater:
         who = ""
         for attempt in range(PREPARATIONS):
             self._peer.freeze()
-            watch: Watch = self._device.watch() if self._is_alone else NoWatch()
+            watch: Watch = self._device.watch() if is_watched else NoWatch()
             try:
                 self._witness.mark()
                 self._exchange.poison(self.calls)
@@ -149,9 +154,11 @@ class Repeater:
                 is_written = not self._exchange.still_holds(spots, poisoned)
                 has_run = self._witness.has_run()
             finally:
-                lost_s = watch.end()  # last of all: from here to the clock nobody looks
+                # The clock starts first: work that waits for the watch to end is not done before the clock.
+                start_ns = time.perf_counter_ns()
+                lost_s = watch.end()
             if not (is_written or has_run or lost_s > LOST_LIMIT_S):
-                return _Ready(draws, others, untouched, spots)
+                return _Ready(draws, others, untouched, spots, start_ns)
             who = WOKE_UP_TEXT if has_run else EARLY_TEXT
             if attempt + 1 == EVICT_AFTER and lost_s > LOST_LIMIT_S:
                 self._neighbours.evict()
@@ -184,8 +191,7 @@ class Repeater:
                 raise Stop(Verdict.TIMING_REJECTED, stage, LATE_TEXT)
             self.calls = calls
         self._witness.mark()
-        for called in calls:
-            self._verify_call(called, draws[called.call])
+        self._verify_calls(calls, draws)
         # A process that woke up could have written what was then compared, and even taken it back.
         is_changed = exchange.fingerprint(calls if self.mode == "graph" else None) != print_one
         if is_changed or self._witness.has_run():
@@ -194,19 +200,44 @@ class Repeater:
             text = "a call changed the output of another call; every call must stand alone"
             raise Stop(Verdict.TIMING_REJECTED, stage, text)
 
-    def _verify_call(self, called: Called, draw: Draw) -> None:
-        stage = self._peer.stage
-        fresh = self._exchange.private_inputs(called.call, draw)
-        if not self._exchange.inputs_intact(called.call, fresh):
-            raise Stop(Verdict.INPUT_MODIFIED, stage, INPUT_MODIFIED_TEXT)
+    def _verify_calls(self, calls: Sequence[Called], draws: dict[int, Draw]) -> None:
+        """Inputs and outputs of every call; what is wrong is looked at again, to say what it is."""
+        reference = self._reference
+        findings = Findings(
+            self._device.torch_device, reference.tolerance, len(calls), len(reference.output_spec.shapes)
+        )
+        for place, called in enumerate(calls):
+            fresh = self._exchange.private_inputs(called.call, draws[called.call])
+            findings.inputs(place, *self._exchange.input_pairs(called.call, fresh))
+            for number, (got, want) in enumerate(self._pairs(called, fresh)):
+                findings.output(place, number, got, want)
+        wrong = findings.wrong()
+        self.max_abs_err = max(self.max_abs_err, findings.max_abs_err)
+        for place in wrong:
+            stop = self._why(calls[place], draws[calls[place].call])
+            if stop is not None:
+                raise stop
+
+    def _pairs(self, called: Called, fresh: list[object]) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Outputs of a call, and what they should be."""
         outputs = self._exchange.outputs_of(called)
         if outputs is None:
-            raise Stop(Verdict.INCORRECT_ALIAS, stage, "an output does not lie in memory torch allocated for this call")
-        for number, (output, expected) in enumerate(zip(outputs, self._reference.expected(fresh), strict=True)):
-            result = compare(output, expected, self._reference.tolerance)
-            self.max_abs_err = max(self.max_abs_err, result.max_abs_err)
+            text = "an output does not lie in memory torch allocated for this call"
+            raise Stop(Verdict.INCORRECT_ALIAS, self._peer.stage, text)
+        return list(zip(outputs, self._reference.expected(fresh), strict=True))
+
+    def _why(self, called: Called, draw: Draw) -> Stop | None:
+        """What is wrong with a call, inputs first; nothing, if only rounding in a kernel put it beyond the bound."""
+        fresh = self._exchange.private_inputs(called.call, draw)
+        if not self._exchange.inputs_intact(called.call, fresh):
+            return Stop(Verdict.INPUT_MODIFIED, self._peer.stage, INPUT_MODIFIED_TEXT)
+        pairs = self._pairs(called, fresh)
+        for number, (got, want) in enumerate(pairs):
+            result = compare(got, want, self._reference.tolerance)
             if not result.is_right:
-                raise self._wrong(number, len(outputs), result.mismatched, result.first_bad, result.max_abs_err)
+                self.max_abs_err = max(self.max_abs_err, result.max_abs_err)
+                return self._wrong(number, len(pairs), result.mismatched, result.first_bad, result.max_abs_err)
+        return None
 
     def _wrong(self, number: int, count: int, mismatched: int, first: tuple[int, ...] | None, error: float) -> Stop:
         where = f"output {number}: " if count > 1 else ""

@@ -53,6 +53,13 @@ def normal(*shape: int, seed: int = 1) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(DEVICE)
 
 
+def row_errors(output: Tensor, expected: Tensor, block: int, rtol: float, stol: float) -> tuple[float, float, int]:
+    """Largest ratio, largest error and count, from places that held nothing."""
+    worst, mismatched = torch.zeros(2, device=DEVICE), torch.zeros(1, dtype=torch.int64, device=DEVICE)
+    fused.row_errors(output, expected, block, rtol, stol, worst, mismatched)
+    return float(worst[0]), float(worst[1]), int(mismatched)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize(
     ("columns", "dtype"), [(5000, torch.float32), (256, torch.float32), (256, torch.float16), (256, torch.bfloat16)]
@@ -63,7 +70,7 @@ def test_row_errors_are_those_of_the_definition(columns: int, dtype: torch.dtype
     output[5, 7] += 3.0
     tolerance = BASE[Precision.TF32]
     ratio, error = error_ratio(output, expected, tolerance)
-    worst, largest, count = fused.row_errors(output, expected, columns, tolerance.rtol, tolerance.stol)
+    worst, largest, count = row_errors(output, expected, columns, tolerance.rtol, tolerance.stol)
     assert worst == pytest.approx(float(ratio.max()), rel=1e-3)
     assert largest == pytest.approx(float(error.max()), rel=1e-6)
     assert abs(count - int((ratio > 1).sum())) <= 0.001 * output.numel()
@@ -75,7 +82,7 @@ def test_row_errors_are_those_of_the_definition(columns: int, dtype: torch.dtype
 def test_a_misplaced_special_value_has_an_infinite_error(got: float, want: float) -> None:
     expected, output = torch.ones(64, 256, device=DEVICE), torch.ones(64, 256, device=DEVICE)
     expected[63, 255], output[63, 255] = want, got
-    worst, largest, count = fused.row_errors(output, expected, 256, 1e-3, 1e-3)
+    worst, largest, count = row_errors(output, expected, 256, 1e-3, 1e-3)
     assert (worst, largest, count) == (float("inf"), float("inf"), 1)
 
 
@@ -84,7 +91,30 @@ def test_a_misplaced_special_value_has_an_infinite_error(got: float, want: float
 def test_a_special_value_at_its_place_is_no_error(special: float) -> None:
     expected = normal(64, 300)
     expected[1, 2] = special
-    assert fused.row_errors(expected.clone(), expected, 300, 1e-3, 1e-3) == (0.0, 0.0, 0)
+    assert row_errors(expected.clone(), expected, 300, 1e-3, 1e-3) == (0.0, 0.0, 0)
+
+
+@pytest.mark.gpu
+def test_what_was_found_before_is_kept() -> None:
+    expected = normal(64, 300)
+    worst = torch.tensor([7.0, 9.0], device=DEVICE)
+    mismatched = torch.tensor([5], device=DEVICE)
+    fused.row_errors(expected.clone(), expected, 300, 1e-3, 1e-3, worst, mismatched)
+    assert (worst.tolist(), mismatched.tolist()) == ([7.0, 9.0], [5])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("words", [1, 4096, 4097, 20_000])
+def test_changed_words_are_counted(words: int) -> None:
+    left = bytes_of(8 * words)
+    right, count = left.clone(), torch.zeros(1, dtype=torch.int64, device=DEVICE)
+    fused.count_changes(left, right, count)
+    assert int(count) == 0
+    places = sorted({0, words // 2, words - 1})
+    for place in places:
+        right[8 * place + 7] ^= 0x80
+    fused.count_changes(left, right, count)
+    assert int(count) == len(places)
 
 
 def weights() -> Tensor:

@@ -80,7 +80,7 @@ class Scene:
         self.evictions += 1
 
     def prepare(self) -> Draw:
-        return self.repeater._prepare({0: self.draw}).draws[0]
+        return self.repeater._prepare({0: self.draw}, is_watched=self.repeater._is_alone).draws[0]
 
 
 @pytest.fixture
