@@ -27,6 +27,9 @@ class Station:
         self.lease = Lease()
         self.name = gpu_id
         self.ceilings: Mapping[str, Any] = {}
+        self.baselines: set[str] = set()
+        """Keys of the tasks whose reference this judge has timed."""
+
         self.strikes = 0
         self._start_judge = start_judge
         self._is_closed = threading.Event()
@@ -54,6 +57,7 @@ class Station:
             EvaluatorError: No new one could be started; that is a strike.
         """
         self.judge.close()
+        self.baselines.clear()
         if self._is_closed.is_set():
             raise EvaluatorError("the evaluator is closed")
         logger.error("judge_restart gpu_id=%s", self.gpu_id)

@@ -249,9 +249,13 @@ class Work:
 
     def _require_baseline(self, task: Task) -> None:
         """Time the reference in a process of its own, unless it is known. Hold the lease."""
+        station, key = self._station, self._key(task)
+        if key in station.baselines and station.judge.is_alive:
+            return
         card = self._ask_card(task)
         if not card["has_baseline"]:
             self._time_reference(task, card)
+        station.baselines.add(key)
 
     def _time_reference(self, task: Task, card: dict[str, Any]) -> None:
         spec = self._spec(task, task.source_for(self._shop.kind), "Model", card)
