@@ -25,6 +25,7 @@ from ..sandbox.isolation import Isolation
 from ..sandbox.limits import Limits
 from ..sandbox.reach import make_reachable
 from ..sandbox.roots import default_readable
+from .warm_triton import warm_triton
 
 
 class Zygote:
@@ -143,7 +144,7 @@ def run_candidate(channel_fd: int, device_kind: str, library: Path, threads: int
     Candidate(channel, memory, device_kind).serve()
 
 
-def warm_up(device_kind: str) -> None:
+def warm_up(device_kind: str, cache_dir: Path) -> None:
     """Import what every candidate needs, and compute what can be inherited through the fork."""
     for name in ("torch", "triton", "triton.language", f"{__package__}.memory", f"{__package__}.runtime"):
         importlib.import_module(name)
@@ -157,6 +158,7 @@ def warm_up(device_kind: str) -> None:
     triton_key = getattr(importlib.import_module("triton.runtime.cache"), "triton_key", None)
     if triton_key is not None:
         triton_key()
+    warm_triton(cache_dir)
 
 
 def main() -> None:
@@ -165,7 +167,7 @@ def main() -> None:
     program.prctl(program.PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = Channel(socket.socket(fileno=channel_fd))
-    warm_up(device_kind)
+    warm_up(device_kind, cache_dir)
     from .build import BuildFailed, build_arena
 
     try:
