@@ -8,6 +8,8 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+from .markdown import table
+
 DATA = Path(__file__).parent / "data"
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 
@@ -57,11 +59,6 @@ def _load(name: str) -> dict[str, Any]:
     return document
 
 
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)]) + "\n"
-
-
 def _machine(document: dict[str, Any]) -> str:
     machine = document["machine"]
     text = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in machine.items())
@@ -102,7 +99,7 @@ def _beside_kernelbench(latency: dict[str, Any], kernelbench: dict[str, Any]) ->
         )
     head = ["task", "submission", "here, s", "first of a task, s", "KernelBench, s"]
     head += ["t here, ms", "t KernelBench, ms"]
-    return BESIDE + _table(head, rows)
+    return BESIDE + table(head, rows)
 
 
 def _stages(latency: dict[str, Any]) -> str:
@@ -113,7 +110,7 @@ def _stages(latency: dict[str, Any]) -> str:
             seconds = [statistics.median(x["phases"].get(stage, 0.0) for x in chosen) for stage in STAGES]
             once = [max(x["phases"].get(stage, 0.0) for x in lines) for stage in ONCE]
             rows.append([f"`{task}`", f"`{kernel}`", *(f"{s:.2f}" for s in (*seconds, *once))])
-    return SECONDS + _table(["task", "submission", *STAGES, *ONCE], rows)
+    return SECONDS + table(["task", "submission", *STAGES, *ONCE], rows)
 
 
 def _kernels(latency: dict[str, Any]) -> str:
@@ -142,7 +139,7 @@ def _kernels(latency: dict[str, Any]) -> str:
             )
     head = ["task", "submission", "t, ms", "95 %", "range over runs", "t_ref, ms", "t_min, ms"]
     head += ["speedup", "roofline", "reward"]
-    return "## The example kernels\n\n" + _table(head, rows)
+    return "## The example kernels\n\n" + table(head, rows)
 
 
 def _accuracy(accuracy: dict[str, Any]) -> str:
@@ -164,7 +161,7 @@ def _accuracy(accuracy: dict[str, Any]) -> str:
             ]
         )
     head = ["size", "shape", "K", "judge, us", "CUDA events, us", "judge over events", "ncu, us"]
-    return CLOCK + _table(head, rows)
+    return CLOCK + table(head, rows)
 
 
 if __name__ == "__main__":

@@ -62,10 +62,15 @@ class CpuMemory:
         self._library = ctypes.CDLL(str(library))
         self._library.arena_open.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
         self._library.arena_allocated.restype = ctypes.c_uint64
+        self._library.arena_live.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+        self._library.arena_live.restype = ctypes.c_size_t
+        self._replaced: list[torch.Tensor] = []
         self._library.arena_install()
 
     def open(self, region: Region, handle: str, fd: int, size: int) -> None:
         """Map the file behind `fd`, with every page present: a page fault must not be timed."""
+        if region in self._bytes:
+            self._replaced.append(self._bytes[region])
         mapping = mmap.mmap(fd, size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
         self._bytes[region] = torch.frombuffer(mapping, dtype=torch.uint8)
         self._spans.start[region] = self._bytes[region].data_ptr()
@@ -86,7 +91,12 @@ class CpuMemory:
             self._library.arena_close()
 
     def reset(self) -> None:
-        """Every run starts at the beginning of the block anyway."""
+        """Unmap blocks that were replaced, but for those in which a workspace lies; every run starts at the beginning.
+
+        A submission may keep a workspace that it made in a later call than the first, which is routed.
+        """
+        live = self._library.arena_live
+        self._replaced = [block for block in self._replaced if live(block.data_ptr(), block.numel()) > 0]
 
     def locate(self, address: int) -> tuple[Region, int]:
         """Region and byte offset of an address."""

@@ -25,6 +25,7 @@ from ..sandbox.isolation import Isolation
 from ..sandbox.limits import Limits
 from ..sandbox.reach import make_reachable
 from ..sandbox.roots import default_readable
+from .interpreted import enable_autotuning
 from .warm_triton import warm_triton
 
 
@@ -151,6 +152,7 @@ def warm_up(device_kind: str, cache_dir: Path) -> None:
     if device_kind == "cpu":
         # On a CUDA build this import asks for the device, which calls cuInit; a candidate does it for itself there.
         importlib.import_module("torch.utils.cpp_extension")
+        enable_autotuning()
         return
     for name in ("cuda.bindings.runtime", "triton.backends.nvidia.compiler", "triton.backends.nvidia.driver"):
         importlib.import_module(name)

@@ -1,4 +1,5 @@
 """Packs the parameters in the constructor, before they get their values."""
+# intent: broken
 # says: tensors derived from them in __init__
 
 import torch

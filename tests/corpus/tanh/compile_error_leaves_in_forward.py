@@ -1,4 +1,5 @@
 """Ends the process in the first call, with a status that claims success."""
+# intent: hostile
 # says: exit status 0
 
 import os

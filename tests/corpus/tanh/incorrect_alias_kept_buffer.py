@@ -1,4 +1,5 @@
 """Writes every output to the same buffer."""
+# intent: broken
 # says: not a new tensor
 
 import torch

@@ -1,4 +1,5 @@
 """Describes an output of the right structure without any tensor, past the real reply."""
+# intent: hostile
 
 import struct
 import sys

@@ -1,4 +1,5 @@
 """Leaves out the last element of each row."""
+# intent: broken
 # says: index [0, 1023]
 
 import torch

@@ -1,4 +1,5 @@
 """One element is no number."""
+# intent: broken
 
 import torch
 import torch.nn as nn

@@ -1,4 +1,5 @@
 """Works in place and returns a copy."""
+# intent: broken
 # says: leave them as they are
 
 import torch

@@ -1,4 +1,5 @@
 """Writes every reply there is to every descriptor."""
+# intent: hostile
 # says: not its own
 
 import os

@@ -1,4 +1,5 @@
 """Prints until somebody stops it."""
+# intent: hostile
 # says: printed more
 
 import torch

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,38 @@ def test_every_run_begins_at_the_start_of_the_block(cpu_memory: CpuMemory) -> No
             with cpu_memory.routed():
                 offsets.append(cpu_memory.locate(torch.empty(9).data_ptr()))
         assert offsets == [(Region.OUTPUTS, 0)] * 2
+
+
+def test_a_piece_that_is_kept_is_not_handed_out_again(cpu_memory: CpuMemory) -> None:
+    """A workspace made in a later call than the first."""
+    with mapped(cpu_memory):
+        with cpu_memory.routed():
+            torch.empty(64)
+            kept = torch.full((64,), 3.0)
+        with cpu_memory.routed():
+            made = [torch.zeros(40), torch.zeros(40), torch.zeros(64), torch.zeros(64)]
+        spans = sorted((t.data_ptr(), t.data_ptr() + t.numel() * 4) for t in [kept, *made])
+        assert all(left[1] <= right[0] for left, right in pairwise(spans))
+        assert {cpu_memory.locate(t.data_ptr())[0] for t in made} == {Region.OUTPUTS}
+        assert kept.tolist() == [3.0] * 64
+        del kept, made
+        with cpu_memory.routed():
+            assert cpu_memory.locate(torch.empty(512).data_ptr()) == (Region.OUTPUTS, 0)
+
+
+def test_a_piece_of_an_earlier_block_stays_mapped(cpu_memory: CpuMemory) -> None:
+    with mapped(cpu_memory):
+        with cpu_memory.routed():
+            kept = torch.full((64,), 3.0)
+        with mapped(cpu_memory):
+            with cpu_memory.routed():
+                assert cpu_memory.locate(torch.zeros(64).data_ptr())[0] is Region.OUTPUTS
+            cpu_memory.reset()
+            assert cpu_memory.locate(kept.data_ptr()) == (Region.FOREIGN, 0)
+            assert kept.tolist() == [3.0] * 64
+            del kept
+            cpu_memory.reset()
+            assert cpu_memory._replaced == []
 
 
 def test_allocations_outside_of_a_run_are_ordinary(cpu_memory: CpuMemory) -> None:

@@ -2,65 +2,45 @@
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from kernel_env.terms import Language, Precision, Split, Stage, Verdict
+from kernel_env.terms import Stage, Verdict
 from server.evaluator.evaluator import Evaluator
-from server.evaluator.results import Submission
-from server.settings import Settings
-from server.tasks.task import Task
+from tests.cases import Case, Intent, corpus
+from tests.evaluations import evaluate, gpu_settings, honest_code
 
 pytestmark = pytest.mark.gpu
-
-CORPUS = sorted((Path(__file__).parents[2] / "corpus" / "gpu" / "relu").glob("*.py"))
-SOURCE = """
-import torch
-import torch.nn as nn
-
-
-class Model(nn.Module):
-    def forward(self, x):
-        return torch.relu(x)
-
-
-def get_inputs():
-    return [torch.randn(4096, 4096)]
-
-
-def get_init_inputs():
-    return []
-"""
-TASK = Task("relu_for_tests", 1, Split.RESERVED, Precision.IEEE, SOURCE)
 
 
 @pytest.fixture(scope="module")
 def evaluator() -> Iterator[Evaluator]:
     """One evaluator on the GPU for every case."""
-    settings = {"KERNEL_ENV_RUN_TIMEOUT_S": "15", "KERNEL_ENV_COMPILE_TIMEOUT_S": "20", "KERNEL_ENV_DEVICES": "cuda:0"}
-    made = Evaluator(Settings.from_environ({**os.environ, **settings}))
+    made = Evaluator(gpu_settings(os.environ.get("KERNEL_ENV_DEVICES", "cuda:0")))
     yield made
     made.close()
 
 
-def language_of(code: str) -> Language:
-    """Triton or CUDA, by what it imports."""
-    return Language.TRITON if "import triton" in code else Language.CUDA
+def _parameter(case: Case) -> object:
+    marks = [] if case.open_hole is None else [pytest.mark.xfail(reason=case.open_hole, strict=True)]
+    return pytest.param(case, id=case.name.removeprefix("gpu/"), marks=marks)
 
 
-@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
-def test_verdict_is_the_one_the_path_states(evaluator: Evaluator, path: Path) -> None:
-    """Each hostile case is followed by an honest one, which must pass as if nothing had been."""
-    code = path.read_text()
-    result = evaluator.evaluate(TASK, Submission(code, language_of(code)))
-
-    expected = max((v.value for v in Verdict if path.stem.startswith(v.value)), key=len)
-    assert (expected, result.verdict.value) == (expected, expected), result.feedback
-    assert (result.stage is Stage.DONE) == (result.verdict is Verdict.PASSED)
-
-    honest = (path.parent / "passed_honest.py").read_text()
-    after = evaluator.evaluate(TASK, Submission(f"{honest}\n# after {path.stem}\n", Language.TRITON))
+@pytest.mark.parametrize("case", [_parameter(case) for case in corpus("cuda")])
+def test_verdict_is_the_one_the_path_states(evaluator: Evaluator, case: Case) -> None:
+    """Each case that is not honest is followed by one that is, which must pass as if nothing had been."""
+    peer_ms = None
+    if case.as_slow_as is not None:
+        peer = evaluate(evaluator, case.task, case.as_slow_as.read_text(encoding="utf-8"))
+        assert peer.timing is not None, peer.feedback
+        peer_ms = peer.timing.new_ms
+    result = evaluate(evaluator, case.task, case.reply)
+    assert case.shortfalls(result, peer_ms) == [], result.feedback
+    assert (result.stage is Stage.DONE) == result.is_correct
+    if case.intent is Intent.HONEST:
+        assert result.timing is not None
+        return
+    after = evaluate(evaluator, case.task, f"{honest_code(case.path.parent.name, 'cuda')}\n# after {case.path.stem}\n")
     assert after.verdict is Verdict.PASSED, after.feedback
     assert after.timing is not None
     assert after.timing.mode == "graph"

@@ -102,6 +102,21 @@ def test_only_finite_and_well_conditioned_distributions_are_used() -> None:
     assert build(task("return a[0].relu()", "return [torch.rand(4096)]")).distributions == tuple(Distribution)
 
 
+def test_values_that_are_not_finite_may_lie_where_the_inputs_of_the_task_put_them() -> None:
+    """A row that is masked as a whole is NaN whatever the scores are; the mask is not redrawn."""
+    masked = task(
+        "return a[0].masked_fill(a[1], -torch.inf).softmax(1)",
+        "m = torch.rand(64, 64) < 0.5; m[3] = True; return [torch.rand(64, 64), m]",
+    )
+    assert build(masked).distributions == tuple(Distribution)
+
+
+def test_an_overflow_of_single_precision_is_no_value_to_compare_with() -> None:
+    """exp(89) has no value in fp32 and one in fp64: sums in another order may have one there as well."""
+    inputs = "return [torch.linspace(-89.0, 89.0, 64), torch.ones(2, dtype=torch.bool)]"
+    assert Distribution.AS_GIVEN not in build(task("return a[0].exp()", inputs)).distributions
+
+
 @pytest.mark.parametrize("contract", list(Precision))
 @pytest.mark.parametrize(
     ("forward", "inputs"),

@@ -1,0 +1,31 @@
+"""Splits the inner dimension over programs, which add up with atomics in zeroed memory."""
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def matmul_kernel(a, b, c, m, n, k, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
+    row = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    column = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    total = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for start in range(tl.program_id(2) * BLOCK_K, k, BLOCK_K * tl.num_programs(2)):
+        i = start + tl.arange(0, BLOCK_K)
+        left = tl.load(a + row[:, None] * k + i[None, :], mask=(row < m)[:, None] & (i < k)[None, :], other=0.0)
+        inside = (i < k)[:, None] & (column < n)[None, :]
+        right = tl.load(b + i[:, None] * n + column[None, :], mask=inside, other=0.0)
+        total = tl.dot(left, right, total, input_precision="ieee")
+    mask = (row < m)[:, None] & (column < n)[None, :]
+    tl.atomic_add(c + row.to(tl.int64)[:, None] * n + column[None, :], total, mask=mask)
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        m, k = a.shape
+        n = b.shape[1]
+        c = torch.zeros((m, n), dtype=a.dtype, device=a.device)
+        grid = (triton.cdiv(m, 64), triton.cdiv(n, 64), 4)
+        matmul_kernel[grid](a, b, c, m, n, k, BLOCK_M=64, BLOCK_N=64, BLOCK_K=32, num_warps=4, num_stages=3)
+        return c

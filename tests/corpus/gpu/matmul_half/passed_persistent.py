@@ -1,0 +1,36 @@
+"""One program per multiprocessor walks over the tiles."""
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def matmul_kernel(a, b, c, m, n, k, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
+    across = tl.cdiv(n, BLOCK_N)
+    for tile in range(tl.program_id(0), tl.cdiv(m, BLOCK_M) * across, tl.num_programs(0)):
+        row = tile // across * BLOCK_M + tl.arange(0, BLOCK_M)
+        column = tile % across * BLOCK_N + tl.arange(0, BLOCK_N)
+        total = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+        for start in range(0, k, BLOCK_K):
+            i = start + tl.arange(0, BLOCK_K)
+            left = tl.load(a + row[:, None] * k + i[None, :], mask=(row < m)[:, None] & (i < k)[None, :], other=0.0)
+            inside = (i < k)[:, None] & (column < n)[None, :]
+            right = tl.load(b + i[:, None] * n + column[None, :], mask=inside, other=0.0)
+            total = tl.dot(left, right, total)
+        mask = (row < m)[:, None] & (column < n)[None, :]
+        tl.store(c + row[:, None] * n + column[None, :], total.to(tl.float16), mask=mask)
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.programs = torch.cuda.get_device_properties(0).multi_processor_count
+
+    def forward(self, a, b):
+        m, k = a.shape
+        n = b.shape[1]
+        c = torch.empty((m, n), dtype=a.dtype, device=a.device)
+        matmul_kernel[(self.programs,)](a, b, c, m, n, k, BLOCK_M=64, BLOCK_N=128, BLOCK_K=64, num_warps=4)
+        return c

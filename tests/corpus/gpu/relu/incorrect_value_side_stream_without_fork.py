@@ -1,0 +1,34 @@
+"""Launches on a stream that nothing connects with the caller's, so a captured call holds no work."""
+# intent: broken
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def relu_kernel(x, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    m = i < n
+    tl.store(y + i, tl.maximum(tl.load(x + i, mask=m), 0.0), mask=m)
+
+
+def relu(x, y):
+    relu_kernel[(triton.cdiv(x.numel(), 4096),)](x, y, x.numel(), BLOCK=4096, num_warps=8)
+    return y
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.side = self.flag = None
+
+    def forward(self, x):
+        if self.side is None:
+            self.side, self.flag = torch.cuda.Stream(), torch.zeros(1, device=x.device)
+        y = torch.empty_like(x)
+        self.flag.zero_()
+        with torch.cuda.stream(self.side):
+            relu(x, y)
+        return y

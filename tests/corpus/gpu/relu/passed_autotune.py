@@ -1,0 +1,28 @@
+"""Tunes itself in its first call."""
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.autotune(configs=[
+    triton.Config({"BLOCK": 2048}, num_warps=4),
+    triton.Config({"BLOCK": 4096}, num_warps=8),
+], key=["n"])
+@triton.jit
+def relu_kernel(x, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    m = i < n
+    tl.store(y + i, tl.maximum(tl.load(x + i, mask=m), 0.0), mask=m)
+
+
+def relu(x, y):
+    n = x.numel()
+    relu_kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, y, n)
+    return y
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return relu(x, torch.empty_like(x))

