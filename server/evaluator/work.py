@@ -33,6 +33,7 @@ JUDGE_MARGIN_S = 240.0
 """On top of the submission's own limits: hidden inputs, comparisons and teardown are our time."""
 
 _DEVICE_FAULT = "the device or its judge failed while this submission ran; a trusted kernel runs there fine"
+_KEPT_BUSY = "the submission kept the device busy before its turn: import and construction must leave no work behind"
 _NO_DEVICE_MEMORY = "the device had not enough memory left for the inputs and outputs of the task"
 
 
@@ -104,7 +105,14 @@ class Work:
             except _Evicted:
                 # Somebody kept the device busy before its turn. With the device alone, each is seen for what it is.
                 with self._lease():
-                    return self._run(spec, submission, base, nullcontext)
+                    return self._run_alone(spec, submission, base)
+
+    def _run_alone(self, spec: CandidateSpec, submission: Submission, base: EvalResult) -> EvalResult:
+        """Hold the lease: then it is ended only for the reference of its own task, which it kept from being timed."""
+        try:
+            return self._run(spec, submission, base, nullcontext)
+        except _Evicted:
+            return replace(base, verdict=Verdict.TIMING_REJECTED, stage=Stage.COMPILE, feedback=_KEPT_BUSY)
 
     def _run(self, spec: CandidateSpec, submission: Submission, base: EvalResult, lease: _Lease) -> EvalResult:
         for mode in self._modes:

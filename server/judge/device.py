@@ -43,6 +43,8 @@ class Device(Protocol):
     kind: str
     torch_device: torch.device
     name: str
+    is_asynchronous: bool
+    """Whether work may go on when the process that submitted it is stopped."""
 
     def allocate(self, size: int) -> Arena:
         """New exported block of at least `size` bytes, in whole pieces."""
@@ -75,6 +77,7 @@ class CpuDevice:
     """The host. Memory is a sealed memory file; a stopped process is really stopped."""
 
     kind = "cpu"
+    is_asynchronous = False
 
     def __init__(self, threads: int) -> None:
         """Use `threads` threads for the reference, as many as a candidate gets."""
@@ -134,6 +137,7 @@ class CudaDevice:
     """One NVIDIA GPU."""
 
     kind = "cuda"
+    is_asynchronous = True
 
     PROBES = 6
     """Probes per look, spread over more than two time slices of the driver (2 ms each)."""

@@ -17,6 +17,14 @@ from math import comb
 MISSED_SHARE = 0.05
 """How often an interval may miss what it is for."""
 
+LONE_FACTOR = 1.25
+LONE_SLACK_S = 5e-4
+"""By how much a captured call that runs alone may take longer than one of many: a handoff on a busy host, and noise.
+
+Beyond that the calls of a repetition were not made one after another. A module that replaces what launches the graphs
+could run them side by side, which the outputs do not show.
+"""
+
 SHORTEST_S = 1e-9
 """A time is never zero or negative, whatever the noise."""
 
@@ -93,7 +101,7 @@ def estimate(
         from_least: Take the shortest repetition instead of the median. Every repetition is verified, so the shortest is
             a true time; on a host shared with other work the median measures the others.
         alone: Count no call as shorter than the shortest that ran alone. For loops of calls, which a module could
-            answer all at once; calls captured one by one cannot be.
+            answer all at once, without any trick.
     """
     calls = samples.calls
     middle = min(samples.whole) if from_least else statistics.median(samples.whole)
@@ -103,8 +111,11 @@ def estimate(
     t = (middle - handoff_s) / calls
     if rise is not None and handoff_s > negligible * max(calls * t, 0.0):
         t = max(t, rise)
+    lone = min(samples.single) - handoff_s
     if alone:
-        t = max(t, min(samples.single) - handoff_s)
+        t = max(t, lone)
+    elif lone - LONE_SLACK_S > LONE_FACTOR * t:
+        t = lone - LONE_SLACK_S
     t = max(t, SHORTEST_S)
     low, high = median_interval(samples.whole)
     low = min(low, middle)  # the shortest repetition may lie below the interval of the median

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from server.judge.timing import Estimate, Samples, estimate, median_interval
+from server.judge.timing import LONE_SLACK_S, Estimate, Samples, estimate, median_interval
 
 CALLS, HALF = 200, 100
 T_S, HANDOFF_S = 36.6e-6, 350e-6
@@ -55,6 +55,20 @@ def test_recorded_repetitions_of_a_gpu_give_the_time_its_events_gave() -> None:
     assert result.ci_low_s <= result.t_s <= result.ci_high_s < 3.45e-3
 
 
+def test_calls_that_ran_side_by_side_take_what_one_alone_takes() -> None:
+    """Four captured calls of 5 ms each, launched as one, take 6 ms together."""
+    together = Samples(4, 2, (6.35e-3,) * 8, (5.85e-3,) * 4, (5.35e-3,) * 4)
+    assert estimate(together, HANDOFF_S).t_s == pytest.approx(5.0e-3 - LONE_SLACK_S)
+
+
+@pytest.mark.parametrize("t_s", [3e-6, 50e-6, 500e-6, 3e-3])
+def test_waking_the_device_for_a_call_alone_is_not_its_time(t_s: float) -> None:
+    calls = max(2, round(0.01 / t_s))
+    whole, half = HANDOFF_S + calls * t_s, HANDOFF_S + calls // 2 * t_s
+    samples = Samples(calls, calls // 2, (whole,) * 8, (half,) * 4, (HANDOFF_S + t_s + 0.9 * LONE_SLACK_S,) * 4)
+    assert estimate(samples, HANDOFF_S).t_s == pytest.approx(t_s, rel=0.02)
+
+
 def test_empty_repetitions_measure_the_handoff_where_they_exist() -> None:
     assert estimate(recorded(empty=True), None).handoff_s == HANDOFF_S
 
@@ -100,7 +114,7 @@ def test_a_shorter_handoff_gains_nothing_where_the_slope_counts() -> None:
 
 
 def test_a_longer_handoff_costs_at_most_its_share_of_one_call() -> None:
-    assert estimate(recorded(handoff_s=3 * HANDOFF_S), HANDOFF_S).t_s == pytest.approx(T_S + 2 * HANDOFF_S / CALLS)
+    assert estimate(recorded(handoff_s=2 * HANDOFF_S), HANDOFF_S).t_s == pytest.approx(T_S + HANDOFF_S / CALLS)
 
 
 def test_a_time_is_positive_even_when_the_handoff_is_longer_than_the_repetition() -> None:

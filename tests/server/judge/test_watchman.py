@@ -84,7 +84,7 @@ def test_nothing_is_done_unseen(device: Device, tmp_path: Path) -> None:
     file = tmp_path / "count"
     file.write_bytes(bytes(8))
     body = "x.add_(1); torch.cuda.synchronize(); n += 1; counter[:] = n.to_bytes(8, 'little')"
-    setup = f"import mmap; counter = mmap.mmap(open({str(file)!r}, 'r+b').fileno(), 8); n = 0"
+    setup = f"import mmap; file = open({str(file)!r}, 'r+b'); counter = mmap.mmap(file.fileno(), 8); n = 0"
     block = torch.empty(16 << 20, device="cuda").normal_()
     device.synchronize()
     seen = []
