@@ -1,6 +1,6 @@
 """Which operators of PyTorch a call runs, however they are spelled in its source. Untrusted side: a claim."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -12,6 +12,15 @@ class OperatorRecord(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.names: set[str] = set()
+
+    def around(self, call: Callable[[int], object]) -> Callable[[int], object]:
+        """`call`, recorded."""
+
+        def recorded(index: int) -> object:
+            with self:
+                return call(index)
+
+        return recorded
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:

