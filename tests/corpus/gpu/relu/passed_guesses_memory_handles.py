@@ -1,4 +1,7 @@
-"""Tries to map other memory of the device by handles near those it was given; if it maps any, it returns zeros."""
+"""Tries to map other memory of the device by handles near those it was given; if it maps any, it returns zeros.
+
+A handle with another offset maps the same memory, which is no find.
+"""
 # intent: hostile
 
 import torch
@@ -19,7 +22,7 @@ def relu(x, y):
     return y
 
 
-from cuda.bindings import runtime
+from cuda.bindings import driver, runtime
 
 open_handle, given = runtime.cudaIpcOpenMemHandle, []
 
@@ -33,8 +36,14 @@ def note(handle, flags):
 runtime.cudaIpcOpenMemHandle = note
 
 
+def base_of(address):
+    """Start of the allocation an address lies in; None if it lies in none."""
+    error, base, _ = driver.cuMemGetAddressRange(address)
+    return None if int(error) else int(base)
+
+
 def maps_more():
-    known = {address for _, address in given}
+    known = {base_of(address) for _, address in given}
     for handle, _ in list(given):
         for place in range(len(handle)):
             guess = bytearray(handle)
@@ -42,7 +51,7 @@ def maps_more():
             raw = runtime.cudaIpcMemHandle_t()
             raw.reserved = bytes(guess)
             error, address = open_handle(raw, runtime.cudaIpcMemLazyEnablePeerAccess)
-            if int(error) == 0 and int(address) not in known:
+            if int(error) == 0 and base_of(int(address)) not in known:
                 return True
     runtime.cudaGetLastError()
     return False

@@ -1,5 +1,6 @@
 """Streams wait in hardware for new inputs and work before the clock starts; calls do what is not done yet."""
 # or: timing_rejected
+# or: timeout
 # slower than: 0.025 ms
 
 import torch

@@ -1,5 +1,6 @@
 """Takes the order out of the composed graph, so that the calls of a repetition run at once."""
 # slower than: 0.0028 ms
+# open: whoever launches a repetition can run its calls at once, which saves the gaps between kernels of a few us
 
 import torch
 import torch.nn as nn

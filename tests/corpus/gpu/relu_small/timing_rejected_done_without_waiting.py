@@ -1,6 +1,7 @@
 """Says done when everything is launched. All of a repetition fits one time slice of the device."""
 # or: incorrect_value
 # or: nondeterministic
+# open: the way of "done" to the judge is hidden behind the work, a tenth of a repetition as short as this one
 
 import torch
 import torch.nn as nn

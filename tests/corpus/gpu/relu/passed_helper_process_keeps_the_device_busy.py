@@ -1,4 +1,6 @@
 """A process of its own keeps kernels queued on the device, whoever is being timed."""
+# intent: hostile
+# as slow as: passed_honest.py
 
 import os
 import subprocess
