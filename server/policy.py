@@ -45,14 +45,18 @@ class Policy(StrEnum):
     """Any correct module is timed and rewarded."""
 
 
+def is_arithmetic(operator: str) -> bool:
+    """Whether an operator of PyTorch computes, by the name torch gives it, `aten.add.Tensor` or `aten.add`."""
+    return operator.startswith("aten.") and ".".join(operator.split(".")[:2]) not in NOT_ARITHMETIC
+
+
 def arithmetic(operators: Iterable[str]) -> tuple[str, ...]:
     """Operators of PyTorch among `operators` that compute, each once, by name.
 
     Args:
         operators: As torch spells them, `aten.add.Tensor`. Operators of other namespaces are the submission's own.
     """
-    packets = {".".join(name.split(".")[:2]) for name in operators if name.startswith("aten.")}
-    return tuple(sorted(packets - NOT_ARITHMETIC))
+    return tuple(sorted({".".join(name.split(".")[:2]) for name in operators if is_arithmetic(name)}))
 
 
 def objection(policy: Policy, level: int, operators: Iterable[str]) -> str | None:

@@ -1,9 +1,18 @@
-"""Which operators of PyTorch a call runs, however they are spelled in its source. Untrusted side: a claim."""
+"""Which operators of PyTorch a call runs, however they are spelled in its source. Untrusted side: a claim.
+
+Two witnesses. A dispatch mode sees what the calling thread dispatches, up to an operator of the submission's own, inside
+of which it is off. PyTorch's profiler sees every thread and the inside of such operators.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
+import torch
+from torch._C import DispatchKey
 from torch.utils._python_dispatch import TorchDispatchMode
+
+_ATEN = "aten::"
 
 
 class OperatorRecord(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -33,3 +42,47 @@ class OperatorRecord(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Note the name, then run the operator."""
         self.names.add(str(func))
         return func(*args, **(kwargs or {}))
+
+
+def profiled(call: Callable[[], object]) -> set[str]:
+    """Run `call`; names of the operators any thread ran meanwhile, without overloads: `aten.add`.
+
+    Those that only call others are left out, since the others are there. Empty where this PyTorch profiles otherwise.
+    """
+    try:
+        # The parts below `torch.profiler.profile`, which would build an object per event.
+        from torch._C._profiler import _ExperimentalConfig
+        from torch.autograd.profiler import profile
+
+        everywhere = _ExperimentalConfig(profile_all_threads=True)
+        profiler = profile(use_cpu=True, use_device=None, experimental_config=everywhere)
+        profiler.__enter__()  # type: ignore[no-untyped-call]
+    except Exception:
+        call()
+        return set()
+    try:
+        call()
+    finally:
+        profiler.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+    events = profiler.kineto_results.events() if profiler.kineto_results is not None else []
+    names = {event.name().removeprefix(_ATEN) for event in events if event.name().startswith(_ATEN)}
+    return {f"aten.{name}" for name in names if not _only_calls_others(name)}
+
+
+@cache
+def _only_calls_others(name: str) -> bool:
+    """Whether every form of an operator is made of other operators on every device, as `reshape` is."""
+    key = DispatchKey.CompositeImplicitAutograd
+    try:
+        packet = getattr(torch.ops.aten, name)
+        forms = [getattr(packet, overload) for overload in packet.overloads()]
+    except AttributeError:
+        return False
+    return all(_has_kernel(form, key) for form in forms)
+
+
+def _has_kernel(form: Any, key: Any) -> bool:
+    try:
+        return bool(form.has_kernel_for_dispatch_key(key))
+    except RuntimeError:  # a form that exists for scripts alone
+        return True

@@ -32,7 +32,7 @@ from ..protocol import (
 )
 from .loading import CandidateFailure, ParameterSlot, bind_parameters, dtype_of, failure_of, load_model
 from .memory import CudaMemory, Memory
-from .record import OperatorRecord
+from .record import OperatorRecord, profiled
 from .replay import EagerReplay, GraphReplay, Replay
 
 PER_THREAD_STREAM = 2
@@ -146,10 +146,14 @@ class Candidate:
 
     def _operators(self, command: Mapping[str, Any], fds: Sequence[int]) -> None:
         """One call, not timed: which operators of PyTorch it runs, in an ordinary call and in one that is captured."""
-        with self._on_stream(), torch.no_grad(), OperatorRecord() as record:
-            self._forward(command["set"])
-        self._synchronize()
-        names = record.names
+        record = OperatorRecord()
+
+        def call() -> None:
+            with self._on_stream(), torch.no_grad():
+                record.around(self._forward)(command["set"])
+            self._synchronize()
+
+        names = profiled(call) | record.names
         if isinstance(self._replay, GraphReplay):
             assert isinstance(self._memory, CudaMemory)
             # Inside of the capture, so that the capture's own operators are none of the module's.

@@ -3,11 +3,14 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
 import torch
 
-from server.candidate.record import OperatorRecord
+from server.candidate.record import OperatorRecord, profiled
+from server.policy import arithmetic
 
 ROOT = Path(__file__).parents[3]
 
@@ -26,6 +29,39 @@ def test_every_spelling_of_an_operator_is_seen() -> None:
         with OperatorRecord() as record:
             spelling()
         assert any(name.startswith("aten.tanh.") for name in record.names), number
+
+
+def in_custom_op(x: torch.Tensor) -> object:
+    @torch.library.custom_op("record_for_tests::hidden", mutates_args=())
+    def hidden(x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(x)
+
+    return hidden(x)
+
+
+def in_another_thread(x: torch.Tensor) -> object:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(torch.tanh, x).result()
+
+
+def in_an_older_thread(x: torch.Tensor) -> object:
+    return POOL.submit(torch.tanh, x).result()
+
+
+POOL = ThreadPoolExecutor(1)
+POOL.submit(int).result()
+
+
+@pytest.mark.parametrize("call", [in_custom_op, in_another_thread, in_an_older_thread])
+def test_operators_inside_of_others_and_in_other_threads_are_seen(call: Callable[[torch.Tensor], object]) -> None:
+    assert "aten.tanh" in profiled(lambda: call(torch.ones(4, 4)))
+
+
+def test_operators_that_only_call_others_are_left_out() -> None:
+    x = torch.ones(4, 4)
+    names = profiled(lambda: torch.empty_like(x).reshape(2, 8).to(torch.float64).contiguous().expand(3, 2, 8))
+    assert arithmetic(names) == ()
+    assert "aten._to_copy" in names
 
 
 def test_results_are_those_of_the_operators() -> None:
