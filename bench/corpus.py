@@ -64,6 +64,7 @@ def reward_of(result: EvalResult) -> float | None:
         correct=result.is_correct,
         timing=result.timing.mode if result.timing is not None else None,
         roofline_frac=fraction,
+        own_share=result.own_share,
     )
     reward: float | None = kernel_rubric()(None, observation)
     return reward
@@ -116,7 +117,7 @@ class Run:
                 line["why"] = "; ".join(shortfalls)[:MAX_FEEDBACK_CHARS]
                 line["feedback"] = result.feedback[:MAX_FEEDBACK_CHARS]
             if result.timing is not None:
-                line |= {"t_new_ms": result.timing.new_ms, "reward": reward_of(result)}
+                line |= {"t_new_ms": result.timing.new_ms, "own_share": result.own_share, "reward": reward_of(result)}
         seconds = round(time.monotonic() - start, 2)
         return {**line, "seconds": seconds, "digest": case.digest, **self.about}
 

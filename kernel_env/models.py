@@ -115,6 +115,12 @@ class KernelObservation(Observation):
     ref_roofline_frac: float | None = None
     """`t_min_ms / t_ref_ms`."""
 
+    own_share: float | None = None
+    """Share of a call's work that the submission's own kernels do, 0 to 1; multiplies the speed term of the reward.
+
+    Null where PyTorch computes nothing in it, or where it could not be measured: then it counts as 1.
+    """
+
     precision: Precision | None = None
     """Precision contract the task is judged under."""
 

@@ -25,6 +25,7 @@ from .evaluator.results import EvalResult, Submission
 from .evaluator.submission_text import detect_language, extract
 from .events import EventLog, reset_event, step_event
 from .observation import reset_observation, scored_observation, unscored_observation
+from .policy import Policy
 from .reset_request import ResetRequest, require_offered
 from .rubrics import KernelRubric, kernel_rubric
 from .tasks.prompt import build_prompt
@@ -50,6 +51,7 @@ class Services:
     connections: Connections
     max_turns: int
     step_budget_s: float | None = None
+    policy: Policy = Policy.STRICT
 
 
 class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState]):
@@ -98,7 +100,12 @@ class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState
                 dataset_size=choice.dataset_size,
             )
             prompt = build_prompt(
-                episode.task, episode.language, episode.max_turns, device_kind=device.kind, device_name=device.name
+                episode.task,
+                episode.language,
+                episode.max_turns,
+                device_kind=device.kind,
+                device_name=device.name,
+                policy=services.policy,
             )
             isolation = services.evaluation.status().isolation
             self._connection = connection if isinstance(connection, str) else None

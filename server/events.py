@@ -46,6 +46,7 @@ class Event:
     speedup: float | None = None
     roofline_frac: float | None = None
     t_new_ms: float | None = None
+    own_share: float | None = None
     roofline_violation: bool = False
     suspicious: bool = False
     cached: bool = False
@@ -159,6 +160,7 @@ def _event(name: str, session_id: str, seen: KernelObservation, code_sha: str | 
         speedup=seen.speedup,
         roofline_frac=seen.roofline_frac,
         t_new_ms=seen.t_new_ms,
+        own_share=seen.own_share,
         roofline_violation=seen.roofline_violation,
         suspicious=seen.suspicious,
         cached=seen.cached,

@@ -7,65 +7,71 @@ PyTorch for the work, beside a kernel that adds zero or not. `docs/security.md` 
 from collections.abc import Iterable
 from enum import StrEnum
 
+from .operators import arithmetic
+
 SINGLE_OPERATOR_LEVEL = 1
 """KernelBench level of tasks that are one operator: PyTorch doing any arithmetic there does the task."""
 
-# fmt: off
-NOT_ARITHMETIC = frozenset(
-    f"aten.{name}"
-    for name in (
-        # Memory.
-        "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted",
-        # Known values, for atomics and workspaces.
-        "zeros", "zeros_like", "new_zeros", "zero_", "zero", "ones", "ones_like", "new_ones", "full", "full_like",
-        "new_full", "fill", "fill_", "arange", "scalar_tensor",
-        # Movement and layout.
-        "clone", "copy", "copy_", "_to_copy", "contiguous", "lift_fresh", "lift_fresh_copy", "cat", "stack",
-        "constant_pad_nd", "repeat", "resize_", "set_",
-        # Views.
-        "alias", "as_strided", "detach", "detach_", "diagonal", "expand", "expand_as", "flatten", "movedim", "narrow",
-        "permute", "reshape", "select", "slice", "split", "split_with_sizes", "squeeze", "squeeze_", "t", "t_",
-        "transpose", "transpose_", "unbind", "unflatten", "unfold", "unsqueeze", "unsqueeze_", "view", "view_as",
-        "_unsafe_view", "_reshape_alias", "chunk", "view_as_real", "view_as_complex",
-        # Questions.
-        "is_same_size", "_local_scalar_dense", "item", "equal", "is_pinned", "sym_size", "sym_stride", "sym_numel",
-    )
-)
-# fmt: on
-"""Operators of PyTorch that allocate, set, move, view or ask. Every other one of `aten` computes."""
+LEAST_SHARE = 0.05
+"""Own kernels that do less of the work than this are none."""
 
 
 class Policy(StrEnum):
     """How the rule is applied."""
 
     STRICT = "strict"
-    """On tasks that are one operator, any arithmetic by PyTorch is `no_kernel`."""
+    """On tasks that are one operator, any arithmetic by PyTorch is `no_kernel`; on others the share decides."""
+
+    SHARE = "share"
+    """On every task the speed term is multiplied by the own kernels' share of the work."""
 
     OFF = "off"
     """Any correct module is timed and rewarded."""
 
 
-def is_arithmetic(operator: str) -> bool:
-    """Whether an operator of PyTorch computes, by the name torch gives it, `aten.add.Tensor` or `aten.add`."""
-    return operator.startswith("aten.") and ".".join(operator.split(".")[:2]) not in NOT_ARITHMETIC
-
-
-def arithmetic(operators: Iterable[str]) -> tuple[str, ...]:
-    """Operators of PyTorch among `operators` that compute, each once, by name.
-
-    Args:
-        operators: As torch spells them, `aten.add.Tensor`. Operators of other namespaces are the submission's own.
-    """
-    return tuple(sorted({".".join(name.split(".")[:2]) for name in operators if is_arithmetic(name)}))
+def rule(policy: Policy, level: int) -> str:
+    """The rule for a task of that level, as the prompt states it."""
+    if policy is Policy.OFF:
+        return "What else it computes is up to you."
+    if policy is Policy.STRICT and level == SINGLE_OPERATOR_LEVEL:
+        return "A submission in which PyTorch or another library does arithmetic has no kernel, and its reward is 0."
+    return (
+        "Where PyTorch or another library computes as well, the speed term of the reward is multiplied by your "
+        f"kernels' share of the work of a call; below {100 * LEAST_SHARE:.0f} % the reward is 0."
+    )
 
 
 def objection(policy: Policy, level: int, operators: Iterable[str]) -> str | None:
     """Why a submission counts as having no kernel of its own, for the agent; None if it does not."""
     found = arithmetic(operators)
-    if policy is Policy.OFF or level != SINGLE_OPERATOR_LEVEL or not found:
+    if policy is not Policy.STRICT or level != SINGLE_OPERATOR_LEVEL or not found:
         return None
-    names = ", ".join(f"torch.{name.removeprefix('aten.')}" for name in found[:6])
     return (
-        f"forward has PyTorch do arithmetic: {names}. In this task all of it is to be done by kernels of your own; "
-        "PyTorch may allocate, fill, view and copy."
+        f"forward has PyTorch do arithmetic: {_spelled(found)}. In this task all of it is to be done by kernels of "
+        "your own; PyTorch may allocate, fill, view and copy."
     )
+
+
+def asks_for_share(policy: Policy, level: int, operators: Iterable[str]) -> bool:
+    """Whether the own kernels' share of the work is to be measured: PyTorch computes, and is allowed to."""
+    if policy is Policy.OFF or (policy is Policy.STRICT and level == SINGLE_OPERATOR_LEVEL):
+        return False
+    return bool(arithmetic(operators))
+
+
+def objection_to_share(share: float | None, operators: Iterable[str]) -> str | None:
+    """Why own kernels that do so much of the work count as none, for the agent; None if they do not.
+
+    Args:
+        share: 0 to 1; None where it could not be measured, which is no fault of the submission's.
+    """
+    if share is None or share >= LEAST_SHARE:
+        return None
+    return (
+        f"kernels of your own do {100 * share:.0f} % of the work of a call; PyTorch does the rest: "
+        f"{_spelled(arithmetic(operators))}. Below {100 * LEAST_SHARE:.0f} % a submission counts as having no kernel."
+    )
+
+
+def _spelled(operators: Iterable[str]) -> str:
+    return ", ".join(f"torch.{name.removeprefix('aten.')}" for name in tuple(operators)[:6])

@@ -7,10 +7,11 @@ unpickles, evaluates or allocates by a number the other side chose. Knows no tor
 
 import array
 import json
+import math
 import socket
 import struct
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -53,6 +54,7 @@ class Reply(IntEnum):
     """Confined, and no line of the submission has run: what ends a process before this is our fault."""
 
     OPERATORS = 8
+    SHARE = 9
 
 
 class Failure(IntEnum):
@@ -132,6 +134,7 @@ class Packet:
     prepared: int = 0
     token: int = 0
     operators: tuple[str, ...] = ()
+    share: float | None = None
     failure: Failure | None = None
     text: str = ""
 
@@ -140,6 +143,7 @@ _HEAD = struct.Struct("<BB")
 _CALLED = struct.Struct("<IQHH")
 _TENSOR = struct.Struct("<BBBBQ8q8q")
 _U32 = struct.Struct("<I")
+_F64 = struct.Struct("<d")
 _U64 = struct.Struct("<Q")
 
 
@@ -185,6 +189,11 @@ def encode_operators(names: Iterable[str]) -> bytes:
     return _HEAD.pack(Reply.OPERATORS, 0) + text
 
 
+def encode_share(share: float | None) -> bytes:
+    """Packet of kind `SHARE`: own kernels' share of a call, 0 to 1, or that it is not known."""
+    return _HEAD.pack(Reply.SHARE, 0) + _F64.pack(math.nan if share is None else share)
+
+
 def encode_loaded() -> bytes:
     """Packet of kind `LOADED`."""
     return _HEAD.pack(Reply.LOADED, 0)
@@ -221,23 +230,31 @@ def _decode(packet: bytes) -> Packet:
         return Packet(kind, failure=Failure(code), text=body.decode("utf-8", "replace"))
     if code != 0:
         raise ValueError("reserved byte set")
-    if kind is Reply.BOUND:
-        if len(body) % _U32.size or len(body) > _U32.size * MAX_PARAMETERS:
-            raise ValueError("bad list of parameters")
-        return Packet(kind, missing=struct.unpack(f"<{len(body) // _U32.size}I", body))
-    if kind is Reply.CALLED:
-        return Packet(kind, called=_decode_called(body))
-    if kind is Reply.OPERATORS:
-        if len(body) > MAX_TEXT_BYTES or not body.isascii() or (body and not body.endswith(b"\n")):
-            raise ValueError("bad list of operators")
-        return Packet(kind, operators=tuple(body.decode("ascii").split("\n")[:-1]))
-    if kind is Reply.PREPARED:
-        return Packet(kind, prepared=_U32.unpack(body)[0])
-    if kind is Reply.DONE:
-        return Packet(kind, token=_U64.unpack(body)[0])
+    reader = _BODIES.get(kind)
+    if reader is not None:
+        return reader(body)
     if body:
         raise ValueError("unexpected body")
     return Packet(kind)
+
+
+def _decode_bound(body: bytes) -> Packet:
+    if len(body) % _U32.size or len(body) > _U32.size * MAX_PARAMETERS:
+        raise ValueError("bad list of parameters")
+    return Packet(Reply.BOUND, missing=struct.unpack(f"<{len(body) // _U32.size}I", body))
+
+
+def _decode_operators(body: bytes) -> Packet:
+    if len(body) > MAX_TEXT_BYTES or not body.isascii() or (body and not body.endswith(b"\n")):
+        raise ValueError("bad list of operators")
+    return Packet(Reply.OPERATORS, operators=tuple(body.decode("ascii").split("\n")[:-1]))
+
+
+def _decode_share(body: bytes) -> Packet:
+    (share,) = _F64.unpack(body)
+    if not (math.isnan(share) or 0.0 <= share <= 1.0):
+        raise ValueError("a share is between 0 and 1")
+    return Packet(Reply.SHARE, share=None if math.isnan(share) else share)
 
 
 def _decode_called(body: bytes) -> Called:
@@ -371,3 +388,13 @@ class Deadline:
     def is_over(self) -> bool:
         """Whether it has passed."""
         return time.monotonic() >= self._end
+
+
+_BODIES: dict[Reply, Callable[[bytes], Packet]] = {
+    Reply.BOUND: _decode_bound,
+    Reply.CALLED: lambda body: Packet(Reply.CALLED, called=_decode_called(body)),
+    Reply.OPERATORS: _decode_operators,
+    Reply.SHARE: _decode_share,
+    Reply.PREPARED: lambda body: Packet(Reply.PREPARED, prepared=_U32.unpack(body)[0]),
+    Reply.DONE: lambda body: Packet(Reply.DONE, token=_U64.unpack(body)[0]),
+}

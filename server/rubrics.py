@@ -1,7 +1,7 @@
 """The reward, in OpenEnv's Rubric API: a correctness gate, then how close to the roofline. Pure; server side.
 
     reward = 0                                 a stage failed
-    reward = 0.3 + 2.7 * speed, 0.3 to 3.0     correct; speed = min(t_min / t_new, 1)
+    reward = 0.3 + 2.7 * speed, 0.3 to 3.0     correct; speed = min(t_min / t_new, 1), times the own kernels' share
     reward = None                              not judged: our fault, or busy
 
 Speed is 0 where time says nothing: Triton in the interpreter, or a time the device cannot reach.
@@ -52,7 +52,7 @@ class CorrectRubric(_Node):
 
 
 class SpeedRubric(_Node):
-    """Fraction of the roofline that was reached, 0 to 1."""
+    """Fraction of the roofline that was reached, 0 to 1, times the share of the work done by own kernels."""
 
     def forward(self, action: Any, observation: KernelObservation) -> float:
         """Score of one observation."""
@@ -61,7 +61,8 @@ class SpeedRubric(_Node):
             return 0.0
         if fraction is None or not math.isfinite(fraction):
             return 0.0
-        return min(max(fraction, 0.0), 1.0)
+        share = 1.0 if observation.own_share is None else observation.own_share
+        return min(max(fraction, 0.0), 1.0) * share
 
 
 class KernelRubric(_Node):

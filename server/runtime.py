@@ -66,6 +66,7 @@ class Runtime:
                     connections=self.connections,
                     max_turns=self._settings.max_turns,
                     step_budget_s=self._settings.step_budget_s,
+                    policy=self._settings.policy,
                 )
                 return
         evaluation.close()

@@ -78,7 +78,11 @@ class Settings:
     """KERNEL_ENV_COMPILE_TIMEOUT_S: limit of import, construction and first call, seconds."""
 
     policy: Policy = Policy.STRICT
-    """KERNEL_ENV_POLICY: `strict` pays nothing for PyTorch's own arithmetic on one-operator tasks; `off` does."""
+    """KERNEL_ENV_POLICY: who may compute.
+
+    `strict`: on one-operator tasks, nothing is paid where PyTorch does arithmetic; on others the speed term is
+    multiplied by the own kernels' share of the work. `share`: the latter everywhere. `off`: all is paid.
+    """
 
     run_timeout_s: float = 60.0
     """KERNEL_ENV_RUN_TIMEOUT_S: limit of the calls that are compared and timed, seconds."""

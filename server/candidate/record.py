@@ -1,16 +1,18 @@
 """Which operators of PyTorch a call runs, however they are spelled in its source. Untrusted side: a claim.
 
-Two witnesses. A dispatch mode sees what the calling thread dispatches, up to an operator of the submission's own, inside
-of which it is off. PyTorch's profiler sees every thread and the inside of such operators.
+Two witnesses. A dispatch mode sees what the calling thread dispatches, but nothing inside of an operator that the
+submission defined: there it is off. PyTorch's profiler sees every thread and the inside of such operators.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import torch
 from torch._C import DispatchKey
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from ..operators import is_arithmetic
 
 _ATEN = "aten::"
 
@@ -47,7 +49,8 @@ class OperatorRecord(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def profiled(call: Callable[[], object]) -> set[str]:
     """Run `call`; names of the operators any thread ran meanwhile, without overloads: `aten.add`.
 
-    Those that only call others are left out, since the others are there. Empty where this PyTorch profiles otherwise.
+    Those that only call others are left out, since the others are there, as is what an operator that moves or allocates
+    does inside of itself: `repeat` adds indices. Empty where this PyTorch profiles otherwise.
     """
     try:
         # The parts below `torch.profiler.profile`, which would build an object per event.
@@ -65,8 +68,22 @@ def profiled(call: Callable[[], object]) -> set[str]:
     finally:
         profiler.__exit__(None, None, None)  # type: ignore[no-untyped-call]
     events = profiler.kineto_results.events() if profiler.kineto_results is not None else []
-    names = {event.name().removeprefix(_ATEN) for event in events if event.name().startswith(_ATEN)}
-    return {f"aten.{name}" for name in names if not _only_calls_others(name)}
+    return {f"aten.{name}" for name in _outside_of_glue(events) if not _only_calls_others(name)}
+
+
+def _outside_of_glue(events: Iterable[Any]) -> set[str]:
+    """Names of the operators that do not lie in the time of one that computes nothing, in the same thread."""
+    operators = [event for event in events if event.name().startswith(_ATEN)]
+    names = set()
+    glue_end_ns: dict[int, int] = {}
+    for event in sorted(operators, key=lambda event: (event.start_ns(), -event.duration_ns())):
+        name, thread, start_ns = event.name().removeprefix(_ATEN), event.start_thread_id(), event.start_ns()
+        if start_ns < glue_end_ns.get(thread, start_ns):
+            continue
+        names.add(name)
+        if not is_arithmetic(f"aten.{name}"):
+            glue_end_ns[thread] = start_ns + event.duration_ns()
+    return names
 
 
 @cache

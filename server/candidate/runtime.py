@@ -7,6 +7,7 @@ import gc
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -29,11 +30,13 @@ from ..protocol import (
     encode_loaded,
     encode_operators,
     encode_prepared,
+    encode_share,
 )
 from .loading import CandidateFailure, ParameterSlot, bind_parameters, dtype_of, failure_of, load_model
 from .memory import CudaMemory, Memory
 from .record import OperatorRecord, profiled
 from .replay import EagerReplay, GraphReplay, Replay
+from .share import has_other_kernels, share_by_absence, share_by_operators
 
 PER_THREAD_STREAM = 2
 """cudaStreamPerThread.
@@ -64,6 +67,7 @@ class Candidate:
             "attach": self._attach,
             "call": self._call,
             "operators": self._operators,
+            "share": self._share,
             "prepare": self._prepare,
             "describe": self._describe,
         }
@@ -162,6 +166,35 @@ class Candidate:
                 self._replay.once(command["set"], captured.around(self._forward), self._memory)
             names = names | captured.names
         self._channel.send(encode_operators(names))
+
+    def _share(self, command: Mapping[str, Any], fds: Sequence[int]) -> None:
+        """How much of a call is the work of the submission's own kernels. Comes last: it may confuse the module."""
+        index = command["set"]
+        share: float | None = None
+        if self._device == "cpu":
+            with torch.no_grad():
+                share = share_by_operators(lambda: self._forward(index))
+        elif isinstance(self._replay, GraphReplay) and not has_other_kernels(str(Path(self._path).parent)):
+            share = share_by_absence(lambda: self._captured(index))
+        self._channel.send(encode_share(share))
+
+    def _captured(self, index: int) -> Callable[[], None] | None:
+        """A call captured once more: launches it and waits for it."""
+        assert isinstance(self._replay, GraphReplay)
+        assert isinstance(self._memory, CudaMemory)
+        with torch.no_grad():
+            captured = self._replay.once(index, self._forward, self._memory)
+        if captured is None:
+            return None
+        graph, _ = captured
+        graph.instantiate()
+
+        def launch() -> None:
+            with self._on_stream():
+                graph.replay()
+            torch.cuda.synchronize()
+
+        return launch
 
     def _prepare(self, command: Mapping[str, Any], fds: Sequence[int]) -> None:
         order = command["order"]

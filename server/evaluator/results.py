@@ -71,6 +71,8 @@ class EvalResult:
     eval_s: float = 0.0
     phases: dict[str, float] = field(default_factory=dict)
     suspicious: bool = False
+    own_share: float | None = None
+    """Share of the work that the submission's own kernels do, where it was measured."""
 
     def __post_init__(self) -> None:
         """Refuse impossible results.

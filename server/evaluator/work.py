@@ -367,4 +367,5 @@ def _passed(answer: dict[str, Any], base: EvalResult) -> EvalResult:
         timing=timing,
         roofline=roofline,
         suspicious=answer["suspicious"],
+        own_share=answer["own_share"],
     )

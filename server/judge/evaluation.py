@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from kernel_env.terms import Stage, Verdict
 
-from ..policy import Policy, objection
+from ..policy import Policy, asks_for_share, objection, objection_to_share
 from ..protocol import Called, Failure, Plan, Reply, encode_command
 from .device import Device
 from .distributions import Draw, fresh_draw
@@ -88,6 +88,7 @@ class Evaluation:
         self._repeater = Repeater(device, reference, peer, self._exchange, witness, neighbours, budget)
         self._schedule = SCHEDULES[device.kind]
         self._order: list[int] = []
+        self._operators: tuple[str, ...] = ()
 
     def close(self) -> None:
         """End the candidate, then give the memory back."""
@@ -258,14 +259,34 @@ class Evaluation:
         """
         try:
             with self._phases.timed("policy"):
-                operators = self._peer.command("operators", Reply.OPERATORS, self._budget.run_s, set=0).operators
+                self._operators = self._peer.command("operators", Reply.OPERATORS, self._budget.run_s, set=0).operators
         except Stop as stop:
             if stop.failure is Failure.EXCEPTION:
                 return  # not every honest module runs under a recorder; an attacker could leave names out as well
             raise
-        text = objection(policy, level, operators)
+        text = objection(policy, level, self._operators)
         if text is not None:
             raise Stop(Verdict.NO_KERNEL, self._peer.stage, text)
+
+    def own_share(self, policy: Policy, level: int) -> float | None:
+        """Own kernels' share of the work where PyTorch computes as well, 0 to 1; None where it is all or not known.
+
+        The last thing asked of a candidate.
+
+        Raises:
+            Stop: It is next to nothing.
+        """
+        if not asks_for_share(policy, level, self._operators):
+            return None
+        try:
+            with self._phases.timed("policy"):
+                share = self._peer.command("share", Reply.SHARE, self._budget.run_s, set=0).share
+        except (Stop, CandidateGone):
+            return None  # without its kernels a module may fail in any way
+        text = objection_to_share(share, self._operators)
+        if text is not None:
+            raise Stop(Verdict.NO_KERNEL, self._peer.stage, text)
+        return share
 
     def time(self, handoff_s: float | None) -> Measured:
         """Timed repetitions, all outputs verified.

@@ -192,6 +192,7 @@ class Judge:
                 measured = evaluation.time(baseline.like(evaluation.mode).handoff_s)
                 if request["floor_validated"] and measured.estimate.t_s < FLOOR_MARGIN * self._floor(request).min_s:
                     measured = evaluation.time(baseline.like(evaluation.mode).handoff_s)
+            share = None if interpreted else evaluation.own_share(policy, request["level"])
         except Stop as stop:
             return {
                 "verdict": stop.verdict,
@@ -208,7 +209,7 @@ class Judge:
             start = time.monotonic()
             evaluation.close()
             phases.seconds["teardown"] = time.monotonic() - start
-        return self._passed(request, measured, baseline, phases)
+        return {**self._passed(request, measured, baseline, phases), "own_share": share}
 
     def _floor(self, request: Mapping[str, Any]) -> Floor:
         reference = self._reference(request)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kernel_env.terms import Language, Precision
 
+from ..policy import Policy, rule
 from .splits import operator_of
 from .task import Task
 
@@ -70,8 +71,7 @@ What your module must do:
 - Give its parameters and buffers the names and shapes of the reference's (`self.linear = nn.Linear(...)` may hold \
 them). Do not derive tensors from them in `__init__`: do that in `forward`, and again whenever their `_version` \
 changes.
-- Do the arithmetic in kernels of your own. In `forward`, PyTorch may allocate, reshape, view and copy; a submission \
-in which PyTorch or another library does the arithmetic has no kernel, and its reward is 0.
+- Do the arithmetic in kernels of your own. In `forward`, PyTorch may allocate, fill, reshape, view and copy. {policy}
 - Return a new tensor, allocated by PyTorch in that call, with the reference's structure, shape and type. It must \
 share no memory with an input or another output. All work on it must be finished in stream order when `forward` \
 returns.
@@ -125,7 +125,15 @@ this is a complete, correct reply (a simple one, not a fast one):
 """
 
 
-def build_prompt(task: Task, language: Language, max_turns: int, *, device_kind: str, device_name: str) -> str:
+def build_prompt(
+    task: Task,
+    language: Language,
+    max_turns: int,
+    *,
+    device_kind: str,
+    device_name: str,
+    policy: Policy = Policy.STRICT,
+) -> str:
     """Everything an agent needs to know to solve `task`.
 
     Args:
@@ -133,6 +141,7 @@ def build_prompt(task: Task, language: Language, max_turns: int, *, device_kind:
         max_turns: Submissions the episode has.
         device_kind: `cuda` or `cpu`; chooses the size of the task.
         device_name: Marketing name, for instance `NVIDIA H200`.
+        policy: What PyTorch may compute.
     """
     on_cuda = device_kind == "cuda"
     name = _LANGUAGE_NAMES[language]
@@ -140,7 +149,11 @@ def build_prompt(task: Task, language: Language, max_turns: int, *, device_kind:
         _INTRODUCTION.format(
             language=name, device=device_name, turns=_turns(max_turns), source=task.source_for(device_kind)
         ),
-        _RULES.format(contract=_CONTRACTS[task.precision], capture=_CAPTURE if on_cuda else ""),
+        _RULES.format(
+            contract=_CONTRACTS[task.precision],
+            capture=_CAPTURE if on_cuda else "",
+            policy=rule(policy, task.level),
+        ),
     ]
     if language is Language.TRITON:
         parts += [] if on_cuda else [_INTERPRETED]

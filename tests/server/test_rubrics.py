@@ -96,3 +96,12 @@ def test_scores_name_every_node_and_hold_nothing_of_an_earlier_step() -> None:
     assert rubric(ACTION, unscored) is None
     assert rubric.scores() == {}
     assert all(node.last_score is None for node in rubric.rubrics())
+
+
+@pytest.mark.parametrize(("share", "reward"), [(None, 1.65), (1.0, 1.65), (0.5, 0.975), (0.0, 0.3)])
+def test_the_speed_term_is_multiplied_by_the_own_kernels_share(share: float | None, reward: float) -> None:
+    """A share that is not known is no fault of the submission's."""
+    seen = KernelObservation(
+        verdict=Verdict.PASSED, stage=Stage.DONE, correct=True, roofline_frac=0.5, timing="graph", own_share=share
+    )
+    assert kernel_rubric()(None, seen) == pytest.approx(reward)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from server.candidate.record import OperatorRecord, profiled
-from server.policy import arithmetic
+from server.operators import arithmetic
 
 ROOT = Path(__file__).parents[3]
 
@@ -62,6 +62,22 @@ def test_operators_that_only_call_others_are_left_out() -> None:
     names = profiled(lambda: torch.empty_like(x).reshape(2, 8).to(torch.float64).contiguous().expand(3, 2, 8))
     assert arithmetic(names) == ()
     assert "aten._to_copy" in names
+
+
+@pytest.mark.parametrize(
+    "glue",
+    [
+        lambda x: x.repeat(3, 1),
+        lambda x: torch.nn.functional.pad(x, (1, 2)),
+        lambda x: torch.stack([x, x.t().contiguous()]),
+        lambda x: x.to(torch.bfloat16).to(memory_format=torch.contiguous_format).roll(0),
+        lambda x: torch.zeros_like(x).copy_(x.flatten().view_as(x)),
+    ],
+)
+def test_what_glue_does_inside_of_itself_is_glue(glue: Callable[[torch.Tensor], object]) -> None:
+    x = torch.ones(4, 4)
+    assert "aten.add" not in profiled(lambda: glue(x))
+    assert arithmetic(profiled(lambda: (glue(x), torch.add(x, x)))) == ("aten.add",)
 
 
 def test_results_are_those_of_the_operators() -> None:

@@ -1,0 +1,38 @@
+"""Closes every descriptor it has."""
+# intent: hostile
+
+import os
+import sys
+
+import torch
+import torch.nn as nn
+
+from kernel_env import native
+
+kernels = native.load(
+    r"""
+#include <cmath>
+extern "C" void run(const float* x, float* y, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) y[i] = std::tanh(x[i]);
+}
+""",
+    {"run": "const float* x, float* y, int64_t n"},
+)
+
+
+def channel():
+    frame = sys._getframe(1)
+    while frame is not None:
+        owner = frame.f_locals.get("self")
+        if hasattr(owner, "_channel"):
+            return owner._channel
+        frame = frame.f_back
+    raise LookupError
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        os.closerange(3, 4096)
+        y = torch.empty_like(x)
+        kernels.run(x, y, x.numel())
+        return y

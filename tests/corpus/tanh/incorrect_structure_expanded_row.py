@@ -1,0 +1,24 @@
+"""Returns one row sixty-four times, by a stride of zero."""
+# intent: hostile
+
+import torch
+import torch.nn as nn
+
+from kernel_env import native
+
+kernels = native.load(
+    r"""
+#include <cmath>
+extern "C" void run(const float* x, float* y, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) y[i] = std::tanh(x[i]);
+}
+""",
+    {"run": "const float* x, float* y, int64_t n"},
+)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        kernels.run(x, y, x.numel())
+        return y[0].clone().expand_as(x)

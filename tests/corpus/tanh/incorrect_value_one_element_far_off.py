@@ -1,0 +1,23 @@
+"""Gets one element wrong by a lot, fewer than any share that may miss."""
+
+import torch
+import torch.nn as nn
+
+from kernel_env import native
+
+kernels = native.load(
+    r"""
+#include <cmath>
+extern "C" void run(const float* x, float* y, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) y[i] = i == 777 ? 100.0f : std::tanh(x[i]);
+}
+""",
+    {"run": "const float* x, float* y, int64_t n"},
+)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        kernels.run(x, y, x.numel())
+        return y
