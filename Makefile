@@ -3,6 +3,7 @@ VENV ?= .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 IMAGE ?= kernel-env:latest
+JOBS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-gpu bench check format validate lock stage image image-check clean
@@ -19,8 +20,8 @@ $(STAMP): pyproject.toml constraints.txt scripts/venv.sh
 demo: $(STAMP) ## Start a server on a free port, run the smoke client against it, stop the server
 	$(PY) scripts/with_server.py -- $(PY) examples/client_smoke.py --url {url}
 
-test: $(STAMP) ## Run the CPU test suite
-	$(PY) -m pytest
+test: $(STAMP) ## Run the CPU test suite, JOBS tests at a time
+	$(PY) -m pytest -n $(JOBS) --dist worksteal
 
 test-gpu: $(STAMP) ## Run the tests that need a CUDA device
 	$(PY) -m pytest -m gpu

@@ -27,10 +27,11 @@ __all__ = [
     "small_task",
 ]
 
-UID_BASE = 62100
 SLOTS = 3
-UIDS = range(UID_BASE, UID_BASE + 64)
-"""Every uid a slot of ours can have, those of other servers skipped."""
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+UIDS = range(62100 + 32 * WORKER, 62100 + 32 * (WORKER + 1))
+"""Every uid a slot of ours can have; each process that runs tests has its own."""
+UID_BASE = UIDS.start
 
 
 def small_settings(cache_dir: Path) -> Settings:
