@@ -53,7 +53,7 @@ ENV PATH=/opt/kernel-env/bin:/usr/local/cuda/bin:/usr/local/sbin:/usr/local/bin:
     NVIDIA_DRIVER_CAPABILITIES=compute,utility \
     # Refuse to start rather than run submissions without the whole sandbox.
     KERNEL_ENV_REQUIRE_ISOLATION=1 \
-    KERNEL_ENV_CACHE_DIR=/var/cache/kernel-env \
+    KERNEL_ENV_AUDIT_DIR=/var/cache/kernel-env/audit \
     # OpenEnv's web interface would serve anyone who can reach the port, and costs start-up time.
     ENABLE_WEB_INTERFACE=false
 
@@ -64,7 +64,7 @@ LABEL org.opencontainers.image.title="kernel-env" \
       kernel-env.cuda="13.0" \
       kernel-env.driver.minimum="580"
 
-# Calibration, compiled reference kernels. Named here so that it is writable even under --read-only.
+# Audit bundles. Named here so that it is writable even under --read-only.
 VOLUME /var/cache/kernel-env
 EXPOSE 8000
 STOPSIGNAL SIGTERM

@@ -1,7 +1,7 @@
 """`kernel-env`: the command line. Serves, lists tasks, judges one file, examines the host. Trusted side.
 
-Exit codes: 0 done, whatever the verdict; 1 `doctor` found something refused; 2 the request cannot be served as it was
-made; 3 our own fault.
+Exit codes: 0 done, whatever the verdict; 1 `doctor` found something refused, `rejudge` another outcome; 2 the request
+cannot be served as it was made; 3 our own fault.
 """
 
 import json
@@ -22,9 +22,10 @@ from kernel_env.models import UNSCORED, KernelAction, KernelObservation
 from .environment import KernelEnvironment
 from .errors import EvaluatorError, InvalidRequest, KernelEnvError
 from .evaluator.devices import candidate_devices, find_devices
+from .rejudge import rejudge
 from .runtime import Build, Runtime, build_evaluator
 from .sandbox.doctor import Check, State, run_checks
-from .settings import BadSetting, Settings, parse_devices
+from .settings import BadSetting, Keep, Settings, parse_devices
 from .tasks.registry import load_tasks
 from .tasks.task import Task
 
@@ -112,7 +113,13 @@ def show_task(task_id: str, /) -> None:
 
 @app.command
 def evaluate(
-    *, task: str, file: SubmissionFile, language: str | None = None, device: str | None = None, as_json: AsJson = False
+    *,
+    task: str,
+    file: SubmissionFile,
+    language: str | None = None,
+    device: str | None = None,
+    audit: Path | None = None,
+    as_json: AsJson = False,
 ) -> int:
     """Judge one submission, as a step of an episode would be judged.
 
@@ -121,18 +128,40 @@ def evaluate(
         file: Python file that defines `ModelNew`; `-` reads standard input.
         language: `triton`, `cuda` or `cpp`. Default: read off the code.
         device: `cpu` or `cuda:N`. Default: KERNEL_ENV_DEVICES.
+        audit: Folder in which an audit bundle of the evaluation is kept, for `rejudge`.
         as_json: Print one JSON object, the observation with its reward.
     """
-    settings = Settings.from_environ(os.environ)
-    if device is not None:
-        try:
-            settings = replace(settings, devices=find_devices(parse_devices(device)))
-        except (EvaluatorError, ValueError) as error:
-            raise InvalidRequest(f"--device: {error}") from error
+    settings = _settings_for(device)
+    if audit is not None:
+        settings = replace(settings, audit=Keep.ALL, audit_dir=audit)
     action = _action(_read(file), language)
     observation = judge_once(settings, task, action)
     _say(json.dumps(_plain(observation)) if as_json else _summary(observation))
     return EXIT_OUR_FAULT if observation.verdict in UNSCORED else 0
+
+
+@app.command(name="rejudge")
+def judge_again(bundle: Path, /, *, device: str | None = None, as_json: AsJson = False) -> int:
+    """Judge the submission of an audit bundle again, with the same hidden values, and print what differs.
+
+    Args:
+        bundle: File in the folder KERNEL_ENV_AUDIT_DIR, or of `evaluate --audit`.
+        device: `cpu` or `cuda:N`, of the kind the bundle is of. Default: KERNEL_ENV_DEVICES.
+        as_json: Print one JSON object, with the result and every difference.
+    """
+    from .evaluator.audit import read  # noqa: PLC0415 as above
+
+    kept = read(bundle)
+    settings = _settings_for(device)
+    _progress(f"judging {kept.task['task_id']} again")
+    outcome = rejudge(kept, settings)
+    if as_json:
+        _say(json.dumps({"agrees": outcome.agrees, **asdict(outcome)}))
+    else:
+        _say(f"then: {kept.result['verdict']}  now: {outcome.result.verdict}")
+        for found in outcome.differences:
+            _say(f"{'DIFFERS' if found.matters else 'differs'}  {found.name}: {found.then} then, {found.now} now")
+    return 0 if outcome.agrees else EXIT_REFUSED
 
 
 @app.command
@@ -196,6 +225,21 @@ def judge_once(
         return environment.step(action)
     finally:
         runtime.close()
+
+
+def _settings_for(device: str | None) -> Settings:
+    """Settings of the environment, with the device of the command line if there is one.
+
+    Raises:
+        InvalidRequest: No such device.
+    """
+    settings = Settings.from_environ(os.environ)
+    if device is None:
+        return settings
+    try:
+        return replace(settings, devices=find_devices(parse_devices(device)))
+    except (EvaluatorError, ValueError) as error:
+        raise InvalidRequest(f"--device: {error}") from error
 
 
 def _read(file: str) -> str:

@@ -8,6 +8,8 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -15,6 +17,7 @@ from .errors import KernelEnvError
 from .policy import Policy
 
 ValueT = TypeVar("ValueT")
+ChoiceT = TypeVar("ChoiceT", bound=StrEnum)
 
 MIN_SESSION_TIMEOUT_S = 3600.0
 """OpenEnv notes activity only after a step has ended, so a shorter limit could end a session in the middle of one."""
@@ -25,6 +28,16 @@ NOBODY_UID = 65534
 _DEVICE = re.compile(r"cuda:(0|[1-9][0-9]?)")
 
 
+class Keep(StrEnum):
+    """Which evaluations leave an audit bundle."""
+
+    OFF = "off"
+    FLAGGED = "flagged"
+    """Those that look odd, see `evaluator.audit.reasons_for`."""
+
+    ALL = "all"
+
+
 class BadSetting(KernelEnvError, ValueError):
     """An environment variable has a value that cannot be used; the text names it."""
 
@@ -33,8 +46,8 @@ def _default_slots() -> int:
     return min(max(os.cpu_count() or MIN_SLOTS, MIN_SLOTS), MAX_SLOTS)
 
 
-def _default_cache_dir() -> Path:
-    return Path.home() / ".cache" / "kernel-env"
+def _default_audit_dir() -> Path:
+    return Path.home() / ".cache" / "kernel-env" / "audit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +78,11 @@ class Settings:
     require_isolation: bool = False
     """KERNEL_ENV_REQUIRE_ISOLATION: 1 refuses to start unless every layer of the sandbox is in force. Default: 0."""
 
-    cache_dir: Path = field(default_factory=_default_cache_dir)
-    """KERNEL_ENV_CACHE_DIR: folder for calibrations and reference times. Default: ~/.cache/kernel-env."""
+    audit: Keep = Keep.FLAGGED
+    """KERNEL_ENV_AUDIT: evaluations that leave an audit bundle: `flagged` (odd ones), `all`, or `off`."""
+
+    audit_dir: Path = field(default_factory=_default_audit_dir)
+    """KERNEL_ENV_AUDIT_DIR: folder of audit bundles. Default: ~/.cache/kernel-env/audit."""
 
     uid_base: int = 61000
     """KERNEL_ENV_UID_BASE: first user id of the candidate slots, 1000 or more."""
@@ -125,11 +141,12 @@ class Settings:
             devices=read("KERNEL_ENV_DEVICES", parse_devices, ()),
             eval_log=read("KERNEL_ENV_EVAL_LOG", Path, None),
             require_isolation=read("KERNEL_ENV_REQUIRE_ISOLATION", _flag, False),
-            cache_dir=read("KERNEL_ENV_CACHE_DIR", Path, default.cache_dir),
+            audit=read("KERNEL_ENV_AUDIT", partial(_one_of, Keep), default.audit),
+            audit_dir=read("KERNEL_ENV_AUDIT_DIR", Path, default.audit_dir),
             uid_base=read("KERNEL_ENV_UID_BASE", _integer(FIRST_USER_UID, NOBODY_UID), default.uid_base),
             slots=read("KERNEL_ENV_SLOTS", _integer(1, 256), default.slots),
             compile_timeout_s=read("KERNEL_ENV_COMPILE_TIMEOUT_S", _seconds(1.0), default.compile_timeout_s),
-            policy=read("KERNEL_ENV_POLICY", _policy, default.policy),
+            policy=read("KERNEL_ENV_POLICY", partial(_one_of, Policy), default.policy),
             run_timeout_s=read("KERNEL_ENV_RUN_TIMEOUT_S", _seconds(1.0), default.run_timeout_s),
             host_memory_gb=read("KERNEL_ENV_HOST_MEMORY_GB", _number(0.5, 1e6, "GB"), default.host_memory_gb),
             host=read("HOST", str, default.host),
@@ -197,11 +214,11 @@ def _seconds(low: float) -> Callable[[str], float]:
     return _number(low, 1e7, "seconds")
 
 
-def _policy(text: str) -> Policy:
+def _one_of(kind: type[ChoiceT], text: str) -> ChoiceT:
     try:
-        return Policy(text)
+        return kind(text)
     except ValueError:
-        raise ValueError(f"must be one of {', '.join(Policy)}") from None
+        raise ValueError(f"must be one of {', '.join(kind)}") from None
 
 
 def _flag(text: str) -> bool:

@@ -8,7 +8,7 @@ from kernel_env.terms import Language
 from server.evaluator.interface import Evaluation
 from server.evaluator.results import EvalResult, Submission
 from server.evaluator.submission_text import detect_language, extract
-from server.settings import Settings
+from server.settings import Keep, Settings
 from server.tasks.task import Task, languages_for
 from tests.cases import CORPUS, Case, corpus, folder_of, small_task
 
@@ -34,13 +34,14 @@ UIDS = range(62100 + 32 * WORKER, 62100 + 32 * (WORKER + 1))
 UID_BASE = UIDS.start
 
 
-def small_settings(cache_dir: Path) -> Settings:
+def small_settings(audit_dir: Path, audit: Keep = Keep.FLAGGED) -> Settings:
     """Limits for programs that hang or use too much."""
     return Settings(
         devices=("cpu",),
         slots=SLOTS,
         uid_base=UID_BASE,
-        cache_dir=cache_dir,
+        audit=audit,
+        audit_dir=audit_dir,
         compile_timeout_s=6.0,
         run_timeout_s=3.0,
         host_memory_gb=1.0,

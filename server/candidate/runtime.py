@@ -36,7 +36,7 @@ from .loading import CandidateFailure, ParameterSlot, bind_parameters, dtype_of,
 from .memory import CudaMemory, Memory
 from .record import OperatorRecord, profiled
 from .replay import EagerReplay, GraphReplay, Replay
-from .share import has_other_kernels, share_by_absence, share_by_operators
+from .share import Launches, has_other_kernels, share_by_absence, share_by_operators
 
 PER_THREAD_STREAM = 2
 """cudaStreamPerThread.
@@ -149,15 +149,15 @@ class Candidate:
         self._channel.send(encode_called(self._layout(command["set"], output, allocated)))
 
     def _operators(self, command: Mapping[str, Any], fds: Sequence[int]) -> None:
-        """One call, not timed: which operators of PyTorch it runs, in an ordinary call and in one that is captured."""
-        record = OperatorRecord()
+        """One call, not timed: which operators of PyTorch and own kernels it runs, called as usual and captured."""
+        record, launches = OperatorRecord(), Launches()
 
         def call() -> None:
-            with self._on_stream(), torch.no_grad():
+            with self._on_stream(), torch.no_grad(), launches.noted():
                 record.around(self._forward)(command["set"])
             self._synchronize()
 
-        names = profiled(call) | record.names
+        names = profiled(call) | record.names | launches.names
         if isinstance(self._replay, GraphReplay):
             assert isinstance(self._memory, CudaMemory)
             # Inside of the capture, so that the capture's own operators are none of the module's.

@@ -7,9 +7,9 @@ captured twice, as it is and with the submission's kernels left out: what the se
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -56,27 +56,53 @@ def share_by_operators(call: Callable[[], object]) -> float:
     return min(max(1.0 - pytorch_s / _shortest_s(call), 0.0), 1.0)
 
 
+Launch: TypeAlias = Callable[..., object]
+
+
 class Launches:
-    """The submission's kernels while they are left out: those of Triton and of `kernel_env.native`."""
+    """The submission's kernels while somebody looks at their launches: those of Triton and of `kernel_env.native`."""
 
     def __init__(self) -> None:
         self.left_out = 0
+        self.names: set[str] = set()
 
-    @contextmanager
-    def leave_out(self) -> Iterator[None]:
+    def leave_out(self) -> AbstractContextManager[None]:
         """Context in which a launch does nothing but count."""
 
-        def nothing(*_: object, **__: object) -> None:
-            self.left_out += 1
+        def nothing(_: Launch) -> Launch:
+            def count(*_: object, **__: object) -> None:
+                self.left_out += 1
 
+            return count
+
+        return self._replaced(nothing)
+
+    def noted(self) -> AbstractContextManager[None]:
+        """Context in which the names of what is launched are collected, `native.run` or `triton.kernel`."""
+
+        def noting(launch: Launch) -> Launch:
+            def note(kernel: Any, *arguments: object, **options: object) -> object:
+                family = "native" if isinstance(kernel, NativeFunction) else "triton"
+                self.names.add(f"{family}.{getattr(kernel, '__name__', '?')}")
+                return launch(kernel, *arguments, **options)
+
+            return note
+
+        return self._replaced(noting)
+
+    @contextmanager
+    def _replaced(self, by: Callable[[Launch], Launch]) -> Iterator[None]:
         entries: list[tuple[Any, str]] = [(NativeFunction, "__call__")]
-        jit = sys.modules.get("triton.runtime.jit")
-        if jit is not None:
-            entries.append((jit.JITFunction, "run"))
+        for module, kind in (
+            ("triton.runtime.jit", "JITFunction"),
+            ("triton.runtime.interpreter", "InterpretedFunction"),
+        ):
+            if module in sys.modules:
+                entries.append((getattr(sys.modules[module], kind), "run"))
         before = [(owner, name, getattr(owner, name)) for owner, name in entries]
         try:
-            for owner, name, _ in before:
-                setattr(owner, name, nothing)
+            for owner, name, original in before:
+                setattr(owner, name, by(original))
             yield
         finally:
             for owner, name, original in before:

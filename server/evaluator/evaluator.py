@@ -27,6 +27,7 @@ from ..sandbox.warden_wire import PACKET_BYTES
 from ..settings import Settings
 from ..tasks.task import Task
 from . import feedback
+from .audit import Archive, environment
 from .canary import CANARY
 from .child_programs import Judge, Zygote, program_environment
 from .devices import find_devices
@@ -59,6 +60,7 @@ class Evaluator:
         self._running = 0
         self._is_closed = threading.Event()
         self._stations: list[Station] = []
+        self._archive = Archive(settings.audit_dir, settings.audit)
         gpu_ids = find_devices(settings.devices)
         self._kind = "cpu" if gpu_ids == ("cpu",) else "cuda"
         isolation = available(settings.uid_base)
@@ -155,8 +157,13 @@ class Evaluator:
         session_id: str = "",
         start_within_s: float | None = None,
         is_cancelled: Callable[[], bool] | None = None,
+        secret: str | None = None,
     ) -> EvalResult:
-        """Judge one submission; see `interface.Evaluation.evaluate`."""
+        """Judge one submission; see `interface.Evaluation.evaluate`.
+
+        Args:
+            secret: Of an audit bundle whose hidden values are to be used again.
+        """
         start = time.monotonic()
         end = None if start_within_s is None else start + start_within_s
         phases: dict[str, float] = {}
@@ -182,14 +189,24 @@ class Evaluator:
         try:
             station = self._choose_station()
             base = replace(base, device=station.name, gpu_id=station.gpu_id)
-            work = Work(self._shop, station, task, session_id, end, is_cancelled, phases)
+            work = Work(self._shop, station, task, session_id, end, is_cancelled, phases, secret)
             result = work.run(submission, base)
         finally:
             with self._lock:
                 self._running -= 1
                 self._ended.notify_all()
         total = time.monotonic() - start
-        return replace(result, queue_wait_s=work.waited_s, eval_s=total - work.waited_s, phases=phases)
+        result = replace(result, queue_wait_s=work.waited_s, eval_s=total - work.waited_s, phases=phases)
+        self._archive.consider(task, submission, result, work.trail, lambda: self._environment(station))
+        return result
+
+    def environments(self) -> list[dict[str, Any]]:
+        """Where each device judges, as audit bundles say it."""
+        return [self._environment(station) for station in self._stations]
+
+    def _environment(self, station: Station) -> dict[str, Any]:
+        about = {"name": station.name, "gpu_id": station.gpu_id, "ceilings": dict(station.ceilings)}
+        return environment(self._kind, about, self._shop.isolation.level.value)
 
     def self_test(self) -> dict[str, Any]:
         """Have every device judge a trusted module, memory shared between processes included; returns the ceilings.

@@ -74,6 +74,7 @@ class Work:
     Args:
         end: Monotonic time by which it has to begin.
         phases: Filled with seconds by phase.
+        secret: What the hidden values follow from, to repeat an evaluation; None for new ones.
     """
 
     def __init__(
@@ -85,10 +86,14 @@ class Work:
         end: float | None,
         is_cancelled: Callable[[], bool] | None,
         phases: dict[str, float],
+        secret: str | None = None,
     ) -> None:
         self._shop, self._station, self._task = shop, station, task
         self._session_id, self._end, self._is_cancelled, self._phases = session_id, end, is_cancelled, phases
+        self._secret = secret
         self.waited_s = 0.0
+        self.trail: dict[str, Any] | None = None
+        """What the judge did with the submission, for an audit; None before that, and if it did not live to tell."""
 
     def run(self, submission: Submission, base: EvalResult) -> EvalResult:
         """Load, then judge under the lease.
@@ -289,8 +294,10 @@ class Work:
     def _judge(self, candidate: Candidate, submission: Submission, mode: str) -> dict[str, Any]:
         """The judge's answer; if it died, a verdict or our fault, as the canary decides."""
         interpreted = self._shop.kind == "cpu" and submission.language is Language.TRITON
+        extra = {"interpreted": interpreted, "mode": mode, "secret": self._secret}
         try:
-            answer = self._request("evaluate", candidate, self._task, {"interpreted": interpreted, "mode": mode})
+            answer = self._request("evaluate", candidate, self._task, extra)
+            self.trail = answer.get("trail")
             self._station.absolve()
             return answer
         except JudgeGone:

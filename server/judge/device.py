@@ -64,6 +64,9 @@ class Device(Protocol):
     def watch(self) -> Watch:
         """Begin to look whether anybody else uses the device; until its end, nothing may wait for the whole device."""
 
+    def clocks(self) -> dict[str, float]:
+        """How fast it runs at the moment, MHz by name; empty where nobody tells."""
+
     def last_level_cache_bytes(self) -> int:
         """Working sets below this may be served from cache."""
 
@@ -115,6 +118,15 @@ class CpuDevice:
     def watch(self) -> Watch:
         """Likewise."""
         return NoWatch()
+
+    def clocks(self) -> dict[str, float]:
+        """The fastest core's."""
+        speeds = [
+            float(line.split(":", 1)[1])
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("cpu MHz")
+        ]
+        return {"cpu": max(speeds)} if speeds else {}
 
     def last_level_cache_bytes(self) -> int:
         """Largest cache the kernel reports, 32 MiB where it reports none."""
@@ -202,6 +214,21 @@ class CudaDevice:
     def watch(self) -> Watch:
         """Resident kernel that sees its own clock jump when somebody else had the device."""
         return self._watchman.watch()
+
+    def clocks(self) -> dict[str, float]:
+        """Of the multiprocessors and of the memory, by the driver's management library."""
+        try:
+            import pynvml
+        except ImportError:  # a host that keeps its own packages judges all the same
+            return {}
+        uuid = torch.cuda.get_device_properties(self.torch_device).uuid
+        kinds = {"sm": pynvml.NVML_CLOCK_SM, "memory": pynvml.NVML_CLOCK_MEM}
+        try:
+            pynvml.nvmlInit()
+            handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
+            return {name: float(pynvml.nvmlDeviceGetClockInfo(handle, kind)) for name, kind in kinds.items()}
+        except pynvml.NVMLError:
+            return {}
 
     def last_level_cache_bytes(self) -> int:
         """L2 size."""

@@ -5,8 +5,6 @@ given values from a distribution drawn per call, so that a shortcut that holds f
 """
 
 import random
-import secrets
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -40,16 +38,9 @@ class Draw:
     """One input set: everything needed to make the same values again."""
 
     seed: int
+    """63 bits. torch's CPU generator folds them to 32; draws are independent all the same, since nobody sees one."""
+
     distribution: Distribution
-
-
-def fresh_draw(allowed: Sequence[Distribution]) -> Draw:
-    """New draw from operating-system entropy.
-
-    The seed has 63 bits. It is folded to what torch's CPU generator uses, 32 bits, by the generator itself; two draws
-    are independent all the same, because a submission never sees either.
-    """
-    return Draw(secrets.randbits(63), secrets.choice(list(allowed)))
 
 
 def redistribute(tensor: torch.Tensor, draw: Draw, position: int) -> None:

@@ -1,9 +1,8 @@
 """One evaluation: first call, correctness on hidden inputs, timing over verified outputs. Trusted."""
 
 import math
-import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -12,12 +11,12 @@ from kernel_env.terms import Stage, Verdict
 from ..policy import Policy, asks_for_share, objection, objection_to_share
 from ..protocol import Called, Failure, Plan, Reply, encode_command
 from .device import Device
-from .distributions import Draw, fresh_draw
+from .distributions import Draw
 from .exchange import Exchange
 from .layouts import check_called, dtype_name
 from .neighbours import Neighbours
 from .peer import CandidateGone, NotCapturable, Peer, Stop
-from .reference import Reference, random_seed
+from .reference import Reference
 from .repetition import INPUT_MODIFIED_TEXT, Budget, Repeater
 from .schedule import (
     EMPTY_REPETITIONS,
@@ -27,7 +26,9 @@ from .schedule import (
     SHORTEST_CALL_S,
     TIMING_BUDGET_S,
 )
+from .seeds import Seeds
 from .timing import Estimate, Samples, estimate
+from .trail import Repetition, Trail
 from .witness import Witness
 
 TRIALS = 6
@@ -75,12 +76,14 @@ class Evaluation:
         neighbours: Neighbours,
         phases: Phases,
         witness: Witness,
+        seeds: Seeds,
     ) -> None:
         """Evaluate the candidate behind `peer`, already loaded.
 
         Args:
             neighbours: Are stopped while it is timed.
             witness: Of the candidate's processes.
+            seeds: Of the parameters and of all inputs.
         """
         self._device, self._reference, self._peer, self._budget = device, reference, peer, budget
         self._neighbours, self._phases = neighbours, phases
@@ -88,7 +91,9 @@ class Evaluation:
         self._repeater = Repeater(device, reference, peer, self._exchange, witness, neighbours, budget)
         self._schedule = SCHEDULES[device.kind]
         self._order: list[int] = []
-        self._operators: tuple[str, ...] = ()
+        self._seeds = seeds
+        self._layouts = 0
+        self.trail = Trail(seeds.secret)
 
     def close(self) -> None:
         """End the candidate, then give the memory back."""
@@ -102,10 +107,10 @@ class Evaluation:
             Stop: With the verdict.
         """
         with self._phases.timed("bind"):
-            self._reference.perturb(random_seed())
+            self._reference.perturb(self._seeds.source("parameters").getrandbits(63))
             fields = self._exchange.open_inputs(1, with_state=True)
-            draw = self._draw(0)
-            self._exchange.fill({0: draw})
+            draws = self._draws([0], "first")
+            self._exchange.fill(draws)
             self._device.synchronize()
             self._bind(fields)
         with self._phases.timed("first_call"):
@@ -115,7 +120,7 @@ class Evaluation:
             raise Stop(refused.verdict, Stage.CORRECTNESS, refused.text)
         self._allocated = called.allocated_bytes
         self._peer.stage = Stage.CORRECTNESS
-        if not self._exchange.inputs_intact(0, self._exchange.private_inputs(0, draw)):
+        if not self._exchange.inputs_intact(0, self._exchange.private_inputs(0, draws[0])):
             raise Stop(Verdict.INPUT_MODIFIED, Stage.CORRECTNESS, INPUT_MODIFIED_TEXT)
         return self._rough_time()
 
@@ -172,14 +177,16 @@ class Evaluation:
             fields |= self._exchange.open_outputs(calls * self._bytes_per_call())
             assert self._exchange.inputs is not None
             assert self._exchange.outputs is not None
-            self._exchange.fill({i: self._draw(i) for i in range(calls)})
+            self._layouts += 1
+            self._exchange.fill(self._draws(range(calls), "layout", self._layouts))
             self._device.synchronize()
             both = (self._exchange.inputs.fd, self._exchange.outputs.fd)
             fds = both if both[0] >= 0 else ()
             self._peer.command("attach", Reply.PREPARED, self._budget.run_s, fds, **fields)
             order = list(range(calls))
-            secrets.SystemRandom().shuffle(order)
+            self._seeds.source("order", self._layouts).shuffle(order)
             self._order = self._prepare(mode, order)
+            self.trail.mode, self.trail.calls = mode, len(self._order)
 
     def _lengthen(self, wall_s: float) -> bool:
         """Prepare more calls if a repetition that took `wall_s` is too short to be timed well; says whether it did.
@@ -247,9 +254,9 @@ class Evaluation:
         kinds = list(self._reference.distributions)
         with self._phases.timed("correctness"):
             for number in range(max(trials, len(kinds))):
-                index = secrets.choice(self._order)
-                draw = replace(self._draw(index), distribution=kinds[number % len(kinds)])
-                self._repeater.run(Plan.SINGLE + index, [index], {index: draw})
+                index = self._seeds.source("trial", number).choice(self._order)
+                draw = self._draws([index], "trial", number)[index]
+                self._run(Plan.SINGLE, [index], {index: replace(draw, distribution=kinds[number % len(kinds)])})
 
     def require_own_kernels(self, policy: Policy, level: int) -> None:
         """Look at the operators one call runs.
@@ -259,12 +266,13 @@ class Evaluation:
         """
         try:
             with self._phases.timed("policy"):
-                self._operators = self._peer.command("operators", Reply.OPERATORS, self._budget.run_s, set=0).operators
+                answer = self._peer.command("operators", Reply.OPERATORS, self._budget.run_s, set=0)
+                self.trail.operators = answer.operators
         except Stop as stop:
             if stop.failure is Failure.EXCEPTION:
                 return  # not every honest module runs under a recorder; an attacker could leave names out as well
             raise
-        text = objection(policy, level, self._operators)
+        text = objection(policy, level, self.trail.operators)
         if text is not None:
             raise Stop(Verdict.NO_KERNEL, self._peer.stage, text)
 
@@ -276,14 +284,15 @@ class Evaluation:
         Raises:
             Stop: It is next to nothing.
         """
-        if not asks_for_share(policy, level, self._operators):
+        if not asks_for_share(policy, level, self.trail.operators):
             return None
         try:
             with self._phases.timed("policy"):
                 share = self._peer.command("share", Reply.SHARE, self._budget.run_s, set=0).share
         except (Stop, CandidateGone):
             return None  # without its kernels a module may fail in any way
-        text = objection_to_share(share, self._operators)
+        self.trail.own_share = share
+        text = objection_to_share(share, self.trail.operators)
         if text is not None:
             raise Stop(Verdict.NO_KERNEL, self._peer.stage, text)
         return share
@@ -296,11 +305,13 @@ class Evaluation:
         """
         self._peer.stage = Stage.TIMING
         with self._phases.timed("timing"):
+            self.trail.clocks.append(self._device.clocks())
             self._neighbours.quiet(True)
             try:
                 samples, repetitions = self._sample()
             finally:
                 self._neighbours.quiet(False)
+                self.trail.clocks.append(self._device.clocks())
         return Measured(
             self._repeater.mode,
             estimate(
@@ -334,39 +345,41 @@ class Evaluation:
 
     def _sample(self) -> tuple[Samples, int]:
         # Warm: page tables, clocks, kernels.
-        wall_s = self._repeater.run(Plan.ALL, self._order, self._draws(), is_warm=False)
+        wall_s = self._run(Plan.ALL, self._order, is_warm=False)
         if self._lengthen(wall_s):
-            self._repeater.run(Plan.ALL, self._order, self._draws(), is_warm=False)
+            self._run(Plan.ALL, self._order, is_warm=False)
         calls = len(self._order)
         half = max(1, calls // 2)
         walls: dict[Plan, list[float]] = {Plan.ALL: [], Plan.HALF: [], Plan.SINGLE: []}
         plans = [Plan.ALL] * self._schedule.whole_repetitions + [Plan.SINGLE] * self._schedule.short_repetitions
         if 1 < half < calls:
             plans += [Plan.HALF] * self._schedule.short_repetitions
-        secrets.SystemRandom().shuffle(plans)
-        empty = (
-            [self._repeater.run(Plan.NONE, [], {}) for _ in range(EMPTY_REPETITIONS)]
-            if self._schedule.times_empty
-            else []
-        )
+        source = self._seeds.source("plans", len(self.trail.repetitions))
+        source.shuffle(plans)
+        empty = [self._run(Plan.NONE, []) for _ in range(EMPTY_REPETITIONS)] if self._schedule.times_empty else []
         end = time.monotonic() + TIMING_BUDGET_S
         for plan in plans:
             enough = len(walls[Plan.ALL]) >= LEAST_WHOLE_REPETITIONS and bool(walls[Plan.SINGLE])
             if enough and time.monotonic() > end:
                 break
-            if plan is Plan.SINGLE:
-                chosen = [secrets.choice(self._order)]
-                number = Plan.SINGLE + chosen[0]
-            else:
-                chosen, number = (self._order if plan is Plan.ALL else self._order[:half]), int(plan)
-            walls[plan].append(self._repeater.run(number, chosen, {i: self._draw(i) for i in chosen}))
+            chosen = {Plan.ALL: self._order, Plan.HALF: self._order[:half]}.get(plan) or [source.choice(self._order)]
+            walls[plan].append(self._run(plan, chosen))
         samples = Samples(
             calls, half, tuple(walls[Plan.ALL]), tuple(walls[Plan.HALF]), tuple(walls[Plan.SINGLE]), tuple(empty)
         )
         return samples, sum(len(w) for w in walls.values())
 
-    def _draws(self) -> dict[int, Draw]:
-        return {i: self._draw(i) for i in self._order}
+    def _run(
+        self, plan: Plan, chosen: list[int], draws: dict[int, Draw] | None = None, *, is_warm: bool = True
+    ) -> float:
+        """One repetition, on inputs of its own unless they are given; wall seconds."""
+        number = len(self.trail.repetitions)
+        if draws is None:
+            draws = self._draws(chosen, "repetition", number)
+        value = int(plan) + chosen[0] if plan is Plan.SINGLE else int(plan)
+        wall_s = self._repeater.run(value, chosen, draws, is_warm=is_warm)
+        self.trail.repetitions.append(Repetition(self._peer.stage, plan.name.lower(), len(chosen), wall_s))
+        return wall_s
 
-    def _draw(self, index: int) -> Draw:
-        return fresh_draw(self._reference.distributions)
+    def _draws(self, calls: Iterable[int], *label: str | int) -> dict[int, Draw]:
+        return self._seeds.draws(self._reference.distributions, calls, *label)

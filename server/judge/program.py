@@ -34,6 +34,7 @@ from .reference import Reference
 from .repetition import Budget
 from .roofline import Ceilings, Floor, floor, is_plausible
 from .schedule import SCHEDULES, most_shared_bytes
+from .seeds import Seeds
 from .structures import UnsupportedTask, encode_argument
 from .timing import Estimate
 from .witness import Witness
@@ -144,7 +145,10 @@ class Judge:
         budget = Budget(request["compile_timeout_s"], request["run_timeout_s"])
         uid = request["uid"]
         witness = Witness(Target(uid=uid) if uid is not None else Target(root_pid=request["pid"]))
-        return Evaluation(self._device, self._reference(request), peer, budget, self._neighbours, phases, witness)
+        seeds = Seeds(request.get("secret"))
+        return Evaluation(
+            self._device, self._reference(request), peer, budget, self._neighbours, phases, witness, seeds
+        )
 
     def _request(self, **event: object) -> None:
         """Have the evaluator do something, in the middle of a request of its own."""
@@ -200,16 +204,18 @@ class Judge:
                 "feedback": stop.text,
                 "max_abs_err": stop.max_abs_err,
                 "phases": phases.seconds,
+                "trail": evaluation.trail.as_json(),
             }
         except CandidateGone as gone:
-            return {"gone": gone.stage, "phases": phases.seconds}
+            return {"gone": gone.stage, "phases": phases.seconds, "trail": evaluation.trail.as_json()}
         except NotCapturable:
             return {"not_capturable": True, "phases": phases.seconds}
         finally:
             start = time.monotonic()
             evaluation.close()
             phases.seconds["teardown"] = time.monotonic() - start
-        return {**self._passed(request, measured, baseline, phases), "own_share": share}
+        trail = evaluation.trail.as_json()
+        return {**self._passed(request, measured, baseline, phases), "own_share": share, "trail": trail}
 
     def _floor(self, request: Mapping[str, Any]) -> Floor:
         reference = self._reference(request)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from server.settings import BadSetting, Settings, parse_devices
+from server.settings import BadSetting, Keep, Settings, parse_devices
 
 
 def test_empty_environment_gives_the_documented_defaults() -> None:
@@ -35,7 +35,8 @@ def test_every_variable_is_read(tmp_path: Path) -> None:
             "KERNEL_ENV_DEVICES": "cuda:0, cuda:3",
             "KERNEL_ENV_EVAL_LOG": str(tmp_path / "log"),
             "KERNEL_ENV_REQUIRE_ISOLATION": "1",
-            "KERNEL_ENV_CACHE_DIR": str(tmp_path / "cache"),
+            "KERNEL_ENV_AUDIT": "all",
+            "KERNEL_ENV_AUDIT_DIR": str(tmp_path / "audit"),
             "KERNEL_ENV_UID_BASE": "40000",
             "KERNEL_ENV_SLOTS": "5",
             "KERNEL_ENV_COMPILE_TIMEOUT_S": "10",
@@ -54,7 +55,8 @@ def test_every_variable_is_read(tmp_path: Path) -> None:
         devices=("cuda:0", "cuda:3"),
         eval_log=tmp_path / "log",
         require_isolation=True,
-        cache_dir=tmp_path / "cache",
+        audit=Keep.ALL,
+        audit_dir=tmp_path / "audit",
         uid_base=40000,
         slots=5,
         compile_timeout_s=10.0,
@@ -81,6 +83,7 @@ def test_every_variable_is_read(tmp_path: Path) -> None:
         ("KERNEL_ENV_SLOTS", "2.5"),
         ("KERNEL_ENV_HOST_MEMORY_GB", "inf"),
         ("KERNEL_ENV_POLICY", "lax"),
+        ("KERNEL_ENV_AUDIT", "some"),
         ("PORT", "70000"),
     ],
 )

@@ -14,6 +14,7 @@ from server.judge.neighbours import Neighbours
 from server.judge.peer import CandidateGone, NotCapturable, Peer, Stop
 from server.judge.reference import Reference
 from server.judge.repetition import Budget
+from server.judge.seeds import Seeds
 from server.judge.witness import Witness
 from server.protocol import Channel, Failure, encode_failed
 from server.sandbox.process_table import Target
@@ -54,6 +55,7 @@ class Scene:
             Neighbours(lambda _: None, lambda: None),
             Phases(),
             Witness(Target(root_pid=pid)),
+            Seeds(),
         )
 
     def answer(self, packet: bytes | None) -> None:
