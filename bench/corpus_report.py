@@ -1,4 +1,4 @@
-"""Writes what came of the corpus: all rows into docs/corpus.md, counts and failures into a region of docs/security.md.
+"""Writes what came of the corpus and of the guards: all cases into docs/corpus.md, the rest into docs/security.md.
 
     python -m bench.corpus_report
 
@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.cases import KINDS, Case, Intent, corpus
+from tests.without import GUARDS
 
+from .guards import case_of
 from .lines import Lines, read
 from .markdown import table, with_region
 
@@ -125,11 +127,30 @@ def _machines(found: Sequence[Row]) -> str:
     return "\n".join(lines or ["Nothing was run yet."]) + "\n"
 
 
+def guards(lines: Lines) -> str:
+    """Text of the other region in docs/security.md: every guard with its exploit, on and off."""
+    cells = []
+    for guard in GUARDS:
+        line = lines.get(guard.name)
+        if line is None or line["digest"] != case_of(guard).digest:
+            cells.append([guard.what, f"`{guard.case}`", "missing", "missing", ""])
+        else:
+            mark = "" if line["ok"] else "no guard"
+            cells.append([guard.what, f"`{guard.case}`", _outcome(line["with"]), _outcome(line["without"]), mark])
+    return table(["guard", "exploit", "with it", "without it", ""], cells)
+
+
+def _outcome(found: dict[str, Any]) -> str:
+    time = f", {found['t_new_ms']:.3g} ms" if "t_new_ms" in found else ""
+    return f"`{found['verdict']}`, reward {found['reward']:.2f}{time}"
+
+
 def pages() -> dict[Path, str]:
     """Both pages as they should be."""
     by_kind = {kind: rows(kind, read(DATA / f"corpus_{kind}.jsonl")) for kind in KINDS}
     security = DOCS / "security.md"
     text = with_region(security.read_text(encoding="utf-8"), REGION, summary(by_kind))
+    text = with_region(text, "guards", guards(read(DATA / "guards_cpu.jsonl")))
     return {DOCS / "corpus.md": full_page(by_kind), security: text}
 
 

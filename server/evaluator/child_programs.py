@@ -30,6 +30,12 @@ STOP_TIMEOUT_S = 3.0
 _LAUNCHER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="launcher")
 
 
+def command_of(module: str, arguments: Sequence[str]) -> list[str]:
+    """Command line of a module of this package, `judge.program` for instance."""
+    root = __package__.rsplit(".", 1)[0]
+    return [sys.executable, "-P", "-m", f"{root}.{module}", *arguments]
+
+
 class ChildProgram:
     """A module of this package, running."""
 
@@ -38,13 +44,11 @@ class ChildProgram:
     ) -> None:
         """Start it; its first argument is the descriptor of its end of the channel."""
         ours, theirs = Channel.pair()
-        root = __package__.rsplit(".", 1)[0]
         self._name = module
-        command = [sys.executable, "-P", "-m", f"{root}.{module}", str(theirs.fileno()), *arguments]
         try:
             self.process = _LAUNCHER.submit(
                 subprocess.Popen,
-                command,
+                command_of(module, (str(theirs.fileno()), *arguments)),
                 env=dict(environment),
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno(), *fds],

@@ -67,6 +67,8 @@ def environment(
         "CUDA_CACHE_PATH": f"{scratch}/cuda",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONNOUSERSITE": "1",
+        # PyTorch's profiler, with which operators are recorded, would report itself in the submission's output.
+        "KINETO_LOG_LEVEL": "99",
         "OMP_NUM_THREADS": str(cores),
         "MAX_JOBS": str(cores),
         "CUDA_VISIBLE_DEVICES": visible_device or "",

@@ -21,7 +21,7 @@ extern "C" void watch() {
         timer_t timer;
         if (timer_create(CLOCK_MONOTONIC, &wake, &timer)) return;
         for (;;) {
-            itimerspec soon = {{0, 0}, {0, 2000000}};
+            itimerspec soon = {{0, 0}, {0, 4000000}};
             timer_settime(timer, 0, &soon, nullptr);
             timespec begin, now;
             clock_gettime(CLOCK_MONOTONIC, &begin);

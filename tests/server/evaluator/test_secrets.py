@@ -22,15 +22,15 @@ INVERTED = [bytes.fromhex(text) for text in NEEDLES]
 search = native.load(
     r"""
 #include <cmath>
-extern "C" void count(int64_t start, int64_t bytes, int64_t inverted, const int64_t* lengths, int64_t needles,
+extern "C" void count(int64_t start, int64_t bytes, int64_t inverted, const int64_t* lengths, int64_t upto,
                       int64_t* found) {
     const auto* p = reinterpret_cast<const unsigned char*>(start);
     const auto* all = reinterpret_cast<const unsigned char*>(inverted);
     bool may_begin[256] = {};
-    for (int64_t k = 0; k < needles; ++k) may_begin[static_cast<unsigned char>(~all[64 * k])] = true;
+    for (int64_t k = 0; k < upto; ++k) may_begin[static_cast<unsigned char>(~all[64 * k])] = true;
     for (int64_t i = 0; i < bytes; ++i) {
         if (!may_begin[p[i]]) continue;
-        for (int64_t k = 0; k < needles; ++k) {
+        for (int64_t k = 0; k < upto; ++k) {
             const auto* n = all + 64 * k;
             int64_t j = 0;
             while (j < lengths[k] && i + j < bytes && p[i + j] == static_cast<unsigned char>(~n[j])) ++j;
@@ -43,7 +43,7 @@ extern "C" void run(const float* x, float* y, int64_t n) {
 }
 """,
     {
-        "count": "int64_t start, int64_t bytes, int64_t inverted, const int64_t* lengths, int64_t needles, int64_t* found",
+        "count": "int64_t start, int64_t bytes, int64_t inverted, const int64_t* lengths, int64_t upto, int64_t* found",
         "run": "const float* x, float* y, int64_t n",
     },
 )
