@@ -145,12 +145,30 @@ def _outcome(found: dict[str, Any]) -> str:
     return f"`{found['verdict']}`, reward {found['reward']:.2f}{time}"
 
 
+FUZZED = {
+    "packets": "packets of a candidate: decoder, layouts, views of the judge's memory",
+    "texts": "an agent's text: extraction, language, static rules",
+    "websocket": "frames of a client, whole, in pieces, cut off",
+    "http": "HTTP routes, by schemathesis",
+}
+
+
+def fuzzed(lines: Lines) -> str:
+    """Text of the third region in docs/security.md."""
+    cells = []
+    for part, what in FUZZED.items():
+        line = lines.get(part, {})
+        cells.append([what, *(str(line.get(name, "missing")) for name in ("inputs", "seconds", "faults", "commit"))])
+    return table(["what", "inputs", "s", "faults", "commit"], cells)
+
+
 def pages() -> dict[Path, str]:
     """Both pages as they should be."""
     by_kind = {kind: rows(kind, read(DATA / f"corpus_{kind}.jsonl")) for kind in KINDS}
     security = DOCS / "security.md"
     text = with_region(security.read_text(encoding="utf-8"), REGION, summary(by_kind))
     text = with_region(text, "guards", guards(read(DATA / "guards_cpu.jsonl")))
+    text = with_region(text, "fuzz", fuzzed(read(DATA / "fuzz.jsonl")))
     return {DOCS / "corpus.md": full_page(by_kind), security: text}
 
 

@@ -22,6 +22,7 @@ extern "C" void run(const float* x, float* y, int64_t n) {
 for folder in ("/tmp", "/var/tmp", "/dev/shm", "/etc", "/root", str(Path.cwd().parent), torch.__path__[0]):
     try:
         Path(folder, "planted").write_text("x")
+        Path(folder, "planted").unlink()
     except OSError:
         continue
     raise RuntimeError(f"written: {folder}")
