@@ -20,7 +20,7 @@ from kernel_env.terms import Stage, Verdict
 
 from ..errors import EvaluatorError
 from ..sandbox import scratch
-from ..sandbox.isolation import Isolation, available
+from ..sandbox.isolation import UNUSABLE, Isolation, available
 from ..sandbox.slots import SlotPool
 from ..sandbox.warden_client import WardenClient, start_warden
 from ..sandbox.warden_wire import PACKET_BYTES
@@ -64,6 +64,8 @@ class Evaluator:
         gpu_ids = find_devices(settings.devices)
         self._kind = "cpu" if gpu_ids == ("cpu",) else "cuda"
         isolation = available(settings.uid_base)
+        if not isolation.is_usable:
+            raise EvaluatorError(UNUSABLE + "; ".join(isolation.missing))
         if settings.require_isolation and isolation.level != "strong":
             raise EvaluatorError("isolation is required and not given: " + "; ".join(isolation.missing))
         with ExitStack() as stack:

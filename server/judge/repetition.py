@@ -194,14 +194,15 @@ class Repeater:
             calls = self.check_layouts(self._peer.describe(), chosen)
             self._peer.freeze()
             if exchange.fingerprint(None) != print_one:
-                raise Stop(Verdict.TIMING_REJECTED, stage, LATE_TEXT)
+                raise Stop(Verdict.TIMING_REJECTED, stage, DESCRIBED_TEXT)
             self.calls = calls
         self._witness.mark()
         self._verify_calls(calls, draws)
         # A process that woke up could have written what was then compared, and even taken it back.
-        is_changed = exchange.fingerprint(calls if self.mode == "graph" else None) != print_one
-        if is_changed or self._witness.has_run():
+        if exchange.fingerprint(calls if self.mode == "graph" else None) != print_one:
             raise Stop(Verdict.TIMING_REJECTED, stage, LATE_TEXT)
+        if self._witness.has_run():
+            raise Stop(Verdict.TIMING_REJECTED, stage, WOKE_UP_LATE_TEXT)
         if exchange.fingerprint(others) != list(untouched):
             text = "a call changed the output of another call; every call must stand alone"
             raise Stop(Verdict.TIMING_REJECTED, stage, text)
@@ -288,6 +289,8 @@ PARAMETERS_TEXT = (
     " derive them in forward."
 )
 LATE_TEXT = 'outputs were still written after "done"'
+DESCRIBED_TEXT = "outputs changed while they were described"
+WOKE_UP_LATE_TEXT = "a process of the submission ran while it was stopped, after its calls"
 STILL_BUSY_TEXT = 'work of the submission was running after "done"'
 WOKE_UP_TEXT = "a process of the submission ran while it was stopped, before a call began"
 EARLY_TEXT = "work of the submission was running on the device before a call began"

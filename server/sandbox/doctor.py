@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from ..errors import KernelEnvError
+from ..errors import EvaluatorError, KernelEnvError
 from . import environ, gpu_checks, isolation, probes, program, roots
 from .confine import Confinement
-from .isolation import Isolation, Level
+from .isolation import UNUSABLE, Isolation, Level
 from .limits import MIB, Limits
 from .slots import Slot, SlotPool
 from .warden_client import WardenClient, start_warden
@@ -100,6 +100,8 @@ def run_checks(
     try:
         found = isolation.available(uid_base)
         checks.append(_level(found))
+        if not found.is_usable:
+            raise EvaluatorError(UNUSABLE + "; ".join(found.missing))
         with _laboratory(uid_base, found, device_kind, visible_devices, devices) as laboratory:
             checks += _confinement_checks(laboratory)
             checks += _warden_checks(laboratory)
@@ -170,6 +172,8 @@ class _Laboratory:
                 reason = f"no answer, ended with {process.returncode}"
             except subprocess.TimeoutExpired:
                 lines, reason = [], "no answer in time"
+        if len(lines) > len(names):  # it failed before the first probe, and this is the traceback
+            lines, reason = [], lines[-1]
         return (*lines, *[reason] * (len(names) - len(lines)))
 
 

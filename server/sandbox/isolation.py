@@ -57,10 +57,18 @@ class Isolation:
     """One sentence for each protection that is absent or partial."""
 
     @property
+    def is_usable(self) -> bool:
+        """Whether a candidate can run at all: never as root, which a server that is root without uids would have to."""
+        return self.uid or os.getuid() != 0
+
+    @property
     def level(self) -> Level:
         """Strong only with all of uid, Landlock, seccomp and no_new_privs."""
         whole = self.uid and self.seccomp and self.no_new_privs and self.landlock_abi >= MINIMUM_ABI
         return Level.STRONG if whole else Level.WEAK
+
+
+UNUSABLE = "a submission never runs as root, and cannot get a user id of its own here: "
 
 
 def available(uid: int) -> Isolation:
