@@ -134,7 +134,11 @@ def _has_uid(uid: int, missing: list[str]) -> bool:
 
 
 def _succeeds(attempt: Callable[[], None]) -> bool:
-    """Whether the attempt ends without an exception, in a forked child."""
+    """Whether the attempt ends without an exception, in a forked child; made twice, since a busy host may fail one."""
+    return _succeeds_once(attempt) or _succeeds_once(attempt)
+
+
+def _succeeds_once(attempt: Callable[[], None]) -> bool:
     pid = os.fork()
     if pid == 0:
         try:
