@@ -1,7 +1,7 @@
 """`kernel-env`: the command line. Serves, lists tasks, judges one file, examines the host. Trusted side.
 
-Exit codes: 0 done, whatever the verdict; 1 `doctor` found something refused, `rejudge` another outcome; 2 the request
-cannot be served as it was made; 3 our own fault.
+Exit codes: 0 done, whatever the verdict; 1 `doctor` found something refused, `rejudge` another outcome, `tasks lint` a
+fault, or `tasks fetch` fetched nothing; 2 the request cannot be served as it was made; 3 our own fault.
 """
 
 import json
@@ -26,8 +26,8 @@ from .rejudge import rejudge
 from .runtime import Build, Runtime, build_evaluator
 from .sandbox.doctor import Check, State, run_checks
 from .settings import BadSetting, Keep, Settings, parse_devices
-from .tasks.registry import load_tasks
-from .tasks.task import Task
+from .tasks.commands import AsJson, tasks_app
+from .tasks.registry import load_one, load_tasks
 
 logger = logging.getLogger(__name__)
 
@@ -36,12 +36,10 @@ EXIT_USAGE = 2
 EXIT_OUR_FAULT = 3
 
 app = cyclopts.App(name="kernel-env", help="An environment in which agents write GPU kernels.", version_flags=[])
-tasks_app = cyclopts.App(name="tasks", help="What there is to solve.")
-app.command(tasks_app)
+app.command(tasks_app(lambda: Settings.from_environ(os.environ).tasks_folder))
 
 # A lone hyphen stands for standard input, which the parser would else take for an option.
 SubmissionFile = Annotated[str, cyclopts.Parameter(allow_leading_hyphen=True)]
-AsJson = Annotated[bool, cyclopts.Parameter(name="--json", negative=())]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -82,40 +80,12 @@ def serve(*, host: str | None = None, port: int | None = None) -> None:
     application.main(host, port)
 
 
-@tasks_app.command(name="list")
-def list_tasks(*, as_json: AsJson = False) -> None:
-    """List every task.
-
-    Args:
-        as_json: Print a JSON array instead of a table.
-    """
-    tasks = [_facts(task) for task in load_tasks(Settings.from_environ(os.environ).tasks_folder)]
-    if as_json:
-        _say(json.dumps(tasks))
-        return
-    width = max(len(str(task["task_id"])) for task in tasks)
-    for task in tasks:
-        _say(f"{task['task_id']:<{width}}  level {task['level']}  {task['split']:<8}  {task['precision']}")
-
-
-@tasks_app.command(name="show")
-def show_task(task_id: str, /) -> None:
-    """Print a task: what is known about it, then its source at the size for a GPU.
-
-    Args:
-        task_id: For instance `relu`, or `level1/19_ReLU`.
-    """
-    task = load_tasks(Settings.from_environ(os.environ).tasks_folder).get(task_id)
-    for name, value in _facts(task).items():
-        _say(f"# {name}: {value}")
-    _say(task.source.rstrip("\n"))
-
-
 @app.command
 def evaluate(
     *,
-    task: str,
     file: SubmissionFile,
+    task: str | None = None,
+    task_file: Path | None = None,
     language: str | None = None,
     device: str | None = None,
     audit: Path | None = None,
@@ -124,18 +94,19 @@ def evaluate(
     """Judge one submission, as a step of an episode would be judged.
 
     Args:
-        task: Id of the task.
         file: Python file that defines `ModelNew`; `-` reads standard input.
+        task: Id of the task.
+        task_file: Python file that is the task, instead of an id.
         language: `triton`, `cuda` or `cpp`. Default: read off the code.
         device: `cpu` or `cuda:N`. Default: KERNEL_ENV_DEVICES.
         audit: Folder in which an audit bundle of the evaluation is kept, for `rejudge`.
         as_json: Print one JSON object, the observation with its reward.
     """
-    settings = _settings_for(device)
+    settings, task_id = _with_task(_settings_for(device), task, task_file)
     if audit is not None:
         settings = replace(settings, audit=Keep.ALL, audit_dir=audit)
     action = _action(_read(file), language)
-    observation = judge_once(settings, task, action)
+    observation = judge_once(settings, task_id, action)
     _say(json.dumps(_plain(observation)) if as_json else _summary(observation))
     return EXIT_OUR_FAULT if observation.verdict in UNSCORED else 0
 
@@ -242,6 +213,19 @@ def _settings_for(device: str | None) -> Settings:
         raise InvalidRequest(f"--device: {error}") from error
 
 
+def _with_task(settings: Settings, task: str | None, task_file: Path | None) -> tuple[Settings, str]:
+    """Settings that offer the task asked for, and its id.
+
+    Raises:
+        InvalidRequest: Not one of the two, or the file holds no task.
+    """
+    if (task is None) == (task_file is None):
+        raise InvalidRequest("one of --task and --task-file is needed, not both")
+    if task is not None:
+        return settings, task
+    return replace(settings, tasks_folder=str(task_file)), load_one(str(task_file)).task_id
+
+
 def _read(file: str) -> str:
     """Text of a submission.
 
@@ -262,16 +246,6 @@ def _action(code: str, language: str | None) -> KernelAction:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         raise InvalidRequest(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}") from error
-
-
-def _facts(task: Task) -> dict[str, str | int]:
-    return {
-        "task_id": task.task_id,
-        "level": task.level,
-        "split": task.split.value,
-        "precision": task.precision.value,
-        "origin": task.origin,
-    }
 
 
 def _plain(observation: KernelObservation) -> dict[str, Any]:

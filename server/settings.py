@@ -67,7 +67,10 @@ class Settings:
     """KERNEL_ENV_SESSION_TIMEOUT_S: an idle session ends after so many seconds, 3600 or more. Default: off."""
 
     tasks_folder: str | None = None
-    """KERNEL_ENV_TASKS: a KernelBench checkout or folder of task files. Default: the built-in tasks only."""
+    """KERNEL_ENV_TASKS: where more tasks come from, see docs/tasks.md. Default: the built-in tasks only.
+
+    A KernelBench checkout, a folder of task files, one file, an archive, or KernelBench's data set.
+    """
 
     devices: tuple[str, ...] = ()
     """KERNEL_ENV_DEVICES: `cpu`, or CUDA devices such as `cuda:0,cuda:1`. Default `auto`: every GPU, else the CPU."""
@@ -137,7 +140,7 @@ class Settings:
             max_turns=read("KERNEL_ENV_MAX_TURNS", _integer(1, 1000), default.max_turns),
             step_budget_s=read("KERNEL_ENV_STEP_BUDGET_S", _seconds(0.1), None),
             session_timeout_s=read("KERNEL_ENV_SESSION_TIMEOUT_S", _seconds(MIN_SESSION_TIMEOUT_S), None),
-            tasks_folder=read("KERNEL_ENV_TASKS", _folder, None),
+            tasks_folder=read("KERNEL_ENV_TASKS", _path_of_tasks, None),
             devices=read("KERNEL_ENV_DEVICES", parse_devices, ()),
             eval_log=read("KERNEL_ENV_EVAL_LOG", Path, None),
             require_isolation=read("KERNEL_ENV_REQUIRE_ISOLATION", _flag, False),
@@ -227,7 +230,7 @@ def _flag(text: str) -> bool:
     return text == "1"
 
 
-def _folder(text: str) -> str:
-    if not Path(text).is_dir():
-        raise ValueError("no such folder")
+def _path_of_tasks(text: str) -> str:
+    if not Path(text).exists():
+        raise ValueError("no such file or folder")
     return text

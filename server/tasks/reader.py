@@ -5,6 +5,8 @@ Two more constants may stand there, and neither is part of the text an agent see
 
     CPU_SIZES = {"batch_size": 256}     values that replace constants of the same name on the CPU device
     PRECISION = "ieee"                  contract, where the rule of `contract.py` would choose another
+
+Header comments, `# level:` and `# precision:`, say the same as a folder and `PRECISION`; see `header.py`.
 """
 
 import ast
@@ -16,6 +18,7 @@ from kernel_env.terms import Precision
 
 from ..errors import InvalidRequest
 from .contract import PRECISION_NAME, precision_of
+from .header import Header, read_header
 
 CPU_SIZES_NAME = "CPU_SIZES"
 
@@ -27,6 +30,8 @@ class TaskFile:
     source: str
     cpu_source: str | None
     precision: Precision
+    level: int | None = None
+    """As the header states it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,33 +50,66 @@ def read_task_file(path: Path) -> TaskFile:
         InvalidRequest: It cannot be read, is no Python, or lacks a part of the format; names the file and the part.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        data = path.read_bytes()
+    except OSError as error:
         raise InvalidRequest(f"{path.name}: cannot be read as UTF-8 text") from error
-    return parse_task(text.replace("\r\n", "\n"), path.name)
+    return parse_task(decode(data, path.name), path.name)
+
+
+def decode(data: bytes, file_name: str) -> str:
+    """Text of a task file: UTF-8, without byte order mark, lines that end with a line feed.
+
+    Raises:
+        InvalidRequest: It is not UTF-8.
+    """
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"{file_name}: cannot be read as UTF-8 text") from error
 
 
 def parse_task(text: str, file_name: str) -> TaskFile:
-    """`read_task_file` on text that is already in memory."""
+    """`read_task_file` on text that is already in memory.
+
+    Raises:
+        InvalidRequest: As `read_task_file`.
+    """
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         detail = f"line {error.lineno}: {error.msg}" if isinstance(error, SyntaxError) else "it cannot be parsed"
         raise InvalidRequest(f"{file_name}: not Python, {detail}") from error
     _require_format(tree, file_name)
+    header = read_header(text)
+    if header.problems:
+        raise InvalidRequest(f"{file_name}: line {header.problems[0].line}: {header.problems[0].text}")
     positions = _Positions(text)
     removals = [
         positions.whole_lines(statement)
         for name in (CPU_SIZES_NAME, PRECISION_NAME)
         if (statement := _assignment(tree, name)) is not None
     ]
+    removals += [positions.line(number) for number in header.lines]
     sizes = _cpu_sizes(tree, file_name)
     resized = [_resize(tree, positions, name, value, file_name) for name, value in sizes.items()]
     return TaskFile(
         source=_tidy(positions.apply(removals)),
         cpu_source=_tidy(positions.apply([*removals, *resized])) if sizes else None,
-        precision=precision_of(tree, file_name),
+        precision=_precision(tree, header, file_name),
+        level=header.level,
     )
+
+
+def _precision(tree: ast.Module, header: Header, file_name: str) -> Precision:
+    """Contract by the header, else by the module; `PRECISION` must not say something else than the header."""
+    derived = precision_of(tree, file_name)
+    if header.precision is None:
+        return derived
+    if _assignment(tree, PRECISION_NAME) is not None and derived is not header.precision:
+        raise InvalidRequest(
+            f"{file_name}: the header says precision {header.precision.value}, {PRECISION_NAME} says {derived.value}"
+        )
+    return header.precision
 
 
 def _require_format(tree: ast.Module, file_name: str) -> None:
@@ -140,6 +178,10 @@ class _Positions:
         """An edit that removes every line `node` stands on."""
         assert node.end_lineno is not None  # set by ast.parse on every statement
         return _Edit(self._line_starts[node.lineno - 1], self._line_starts[node.end_lineno], b"")
+
+    def line(self, number: int) -> _Edit:
+        """An edit that removes one line, counted from 1."""
+        return _Edit(self._line_starts[number - 1], self._line_starts[number], b"")
 
     def apply(self, edits: Iterable[_Edit]) -> str:
         """The text with all `edits` made; they do not overlap."""

@@ -1,62 +1,57 @@
-"""Which tasks exist: the built-in suite and, if named, a folder in KernelBench's format. Trusted side.
+"""Which tasks exist: the built-in suite and, if named, those of a source in KernelBench's format. Trusted side.
 
-Files are read and parsed, never imported: no torch here, and nothing of a task file runs in this process.
-
-Ids are the file stem for built-in tasks and plain folders (`relu`), and `level1/19_ReLU` for a KernelBench checkout. A
-checkout is recognised by its `level*` folders, in the folder named or in `KernelBench/` below it. Splits follow
-`splits.py`.
+Files are read and parsed, never imported: no torch here, and nothing of a task file runs in this process. `sources.py`
+says what a source is and what its tasks are called. Splits follow `splits.py`.
 """
 
 import difflib
-import re
+import logging
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from kernel_env.terms import Language, Split
 
 from ..errors import InvalidRequest
-from .reader import read_task_file
-from .revision import revision_of
+from .listing import Entry, Listing, SkippedTask, sort_key
+from .pinned import PINNED_REVISION, Difference, difference, kernelbench
+from .reader import decode, parse_task
+from .sources import read_source
 from .splits import split_of
 from .task import Task
 
-PINNED_REVISION = "423217d9fda91e0c2d67e4a43bf62f96f6d104f1"
-"""KernelBench revision whose tasks the documentation and the published numbers refer to."""
-
 _BUILTIN_FOLDER = Path(__file__).parent / "builtin"
 _BUILTIN_LEVEL_2 = frozenset({"linear_gelu"})
-_NETWORK_LEVEL = 4
-_NETWORK_REASON = "level 4 downloads pretrained models when it is constructed; a judge has no network"
 _SUGGESTIONS = 3
+
+logger = logging.getLogger(__name__)
 
 _E = TypeVar("_E", Split, Language)
 
 
-@dataclass(frozen=True, slots=True)
-class SkippedTask:
-    """A file of the folder that is no task here, and why."""
-
-    task_id: str
-    reason: str
-
-
 class TaskSet:
-    """Tasks in a fixed order: built-in ones by name, then those of the folder by level, number and name."""
+    """Tasks in a fixed order: built-in ones by name, then those of the source by level, number and name."""
 
     def __init__(
-        self, tasks: Iterable[Task], *, skipped: Iterable[SkippedTask] = (), revision: str | None = None
+        self,
+        tasks: Iterable[Task],
+        *,
+        skipped: Iterable[SkippedTask] = (),
+        revision: str | None = None,
+        differences: Difference | None = None,
     ) -> None:
         self._tasks = tuple(tasks)
         self._by_id = {task.task_id: task for task in self._tasks}
         self.skipped = tuple(skipped)
         self.revision = revision
-        """Commit of the folder if it is a git checkout, else None."""
+        """Commit of the source if it is a git checkout or an archive of one, else None."""
+
+        self.differences = differences
+        """How a KernelBench checkout differs from the pinned files; None where there is nothing to compare."""
 
     @property
     def is_pinned(self) -> bool:
-        """Whether the folder is KernelBench at `PINNED_REVISION`."""
+        """Whether the source says to be KernelBench at `PINNED_REVISION`."""
         return self.revision == PINNED_REVISION
 
     def __len__(self) -> int:
@@ -111,59 +106,67 @@ class TaskSet:
         return f"did you mean {' or '.join(known[name] for name in close)}?"
 
 
-def load_tasks(folder: str | None = None) -> TaskSet:
-    """Built-in tasks, and those of `folder` if one is named.
+def load_tasks(source: str | None = None) -> TaskSet:
+    """Built-in tasks, and those of `source` if one is named.
 
     Args:
-        folder: A KernelBench checkout, its `KernelBench/` folder, or any folder of task files.
+        source: A path, see `sources.py`.
     Raises:
-        InvalidRequest: The folder holds no task, a file is malformed, or an id exists twice.
+        InvalidRequest: The source holds no task, a file is malformed, or an id exists twice.
     """
-    tasks = [_builtin(path) for path in _task_files(_BUILTIN_FOLDER)]
-    if folder is None:
+    tasks = [_task(entry, "builtin") for entry in _builtin_entries()]
+    if source is None:
         return TaskSet(tasks)
-    root = Path(folder)
-    if not root.is_dir():
-        raise InvalidRequest(f"task folder {root.name!r} does not exist")
-    layout = _levels_root(root)
-    revision = revision_of(root) or (revision_of(layout.parent) if layout is not None else None)
-    origin = root.resolve().name if revision is None else f"{root.resolve().name}@{revision[:12]}"
-    skipped: list[SkippedTask] = []
-    if layout is None:
-        level = _level(root.resolve().name) or 1
-        found = [_external(path, path.stem, level, origin) for path in _task_files(root)]
-    else:
-        found = []
-        for level_folder in sorted(_level_folders(layout), key=lambda path: _level(path.name) or 0):
-            level = _level(level_folder.name) or 0
-            for path in _task_files(level_folder):
-                task_id = f"{level_folder.name}/{path.stem}"
-                if level == _NETWORK_LEVEL:
-                    skipped.append(SkippedTask(task_id, _NETWORK_REASON))
-                else:
-                    found.append(_external(path, task_id, level, origin))
-    if not found:
-        raise InvalidRequest(f"task folder {root.name!r} holds no task file")
+    listing = read_source(source)
     taken = {task.task_id for task in tasks}
-    for task in found:
-        if task.task_id in taken:
+    for entry in listing.entries:
+        if entry.task_id in taken:
             raise InvalidRequest(
-                f"{task.task_id}.py: the id {task.task_id!r} belongs to a built-in task; rename the file"
+                f"{entry.file_name}: the id {entry.task_id!r} belongs to a built-in task; rename the file"
             )
-    return TaskSet([*tasks, *found], skipped=skipped, revision=revision)
+    found = [_task(entry, listing.origin) for entry in listing.entries]
+    differences = _differences(listing)
+    if differences:
+        logger.warning("tasks_differ_from_pinned revision=%s %s", PINNED_REVISION[:12], differences)
+    return TaskSet([*tasks, *found], skipped=listing.skipped, revision=listing.revision, differences=differences)
 
 
-def _builtin(path: Path) -> Task:
-    level = 2 if path.stem in _BUILTIN_LEVEL_2 else 1
-    return _external(path, path.stem, level, "builtin")
+def load_one(source: str) -> Task:
+    """The task of a source that holds just one.
+
+    Raises:
+        InvalidRequest: As `load_tasks`, or it holds several.
+    """
+    tasks = [task for task in load_tasks(source) if not is_builtin(task.task_id)]
+    if len(tasks) != 1:
+        raise InvalidRequest(f"task source {Path(source).name!r} holds {len(tasks)} tasks; a file with one is needed")
+    return tasks[0]
 
 
-def _external(path: Path, task_id: str, level: int, origin: str) -> Task:
-    read = read_task_file(path)
+def is_builtin(task_id: str) -> bool:
+    """Whether a built-in task has that id."""
+    return any(entry.task_id == task_id for entry in _builtin_entries())
+
+
+def _builtin_entries() -> list[Entry]:
+    entries = [
+        Entry(path.stem, path.name, path.read_bytes(), 2 if path.stem in _BUILTIN_LEVEL_2 else 1)
+        for path in _BUILTIN_FOLDER.glob("*.py")
+        if path.name[0] not in "_."
+    ]
+    return sorted(entries, key=lambda entry: sort_key(entry)[1:])
+
+
+def _task(entry: Entry, origin: str) -> Task:
+    read = parse_task(decode(entry.data, entry.file_name), entry.file_name)
+    if entry.level is not None and read.level not in {None, entry.level}:
+        raise InvalidRequest(
+            f"{entry.file_name}: the header says level {read.level}, where the file lies says level {entry.level}"
+        )
     return Task(
-        task_id=task_id,
-        level=level,
-        split=split_of(task_id),
+        task_id=entry.task_id,
+        level=entry.level or read.level or 1,
+        split=split_of(entry.task_id),
         precision=read.precision,
         source=read.source,
         cpu_source=read.cpu_source,
@@ -171,31 +174,13 @@ def _external(path: Path, task_id: str, level: int, origin: str) -> Task:
     )
 
 
-def _task_files(folder: Path) -> list[Path]:
-    """Python files of `folder` in order of their number, then name. Names that start with `_` or `.` are not tasks."""
-    files = [path for path in folder.glob("*.py") if path.is_file() and path.name[0] not in "_."]
-    return sorted(files, key=lambda path: (_number(path.stem), path.stem))
-
-
-def _levels_root(root: Path) -> Path | None:
-    for candidate in (root, root / "KernelBench"):
-        if candidate.is_dir() and _level_folders(candidate):
-            return candidate
-    return None
-
-
-def _level_folders(root: Path) -> list[Path]:
-    return [path for path in root.iterdir() if path.is_dir() and _level(path.name) is not None]
-
-
-def _level(name: str) -> int | None:
-    match = re.fullmatch(r"level(\d{1,3})", name)
-    return int(match[1]) if match else None
-
-
-def _number(stem: str) -> int:
-    match = re.match(r"(\d{1,9})_", stem)
-    return int(match[1]) if match else 0
+def _differences(listing: Listing) -> Difference | None:
+    """Against the pinned files; None for anything that shares no file name with KernelBench."""
+    pin = kernelbench()
+    if not any(path in pin.hashes for path in listing.checkout):
+        return None
+    found = difference(listing.checkout, pin)
+    return found if listing.is_whole else Difference(found.changed, found.added)
 
 
 def _member(kind: type[_E], value: str, word: str) -> _E:

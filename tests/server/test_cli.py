@@ -2,6 +2,7 @@
 
 import io
 import json
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,19 @@ from server import cli, runtime
 from server.errors import EvaluatorError
 from server.sandbox import doctor
 from server.settings import Settings
+from server.tasks import commands
+from server.tasks.pinned import Pin, sha256
 from server.testing import FakeEvaluator, failed, passed
+
+TASK = """import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+def get_inputs():
+    return [torch.rand(8)]
+def get_init_inputs():
+    return []
+"""
 
 
 @dataclass
@@ -97,7 +110,14 @@ def test_a_submission_can_come_from_standard_input(kernel_env: Any, monkeypatch:
         (("evaluate", "--task", "relu", "--file", "{file}", "--device", "tpu"), "--device"),
         (("evaluate", "--task", "relu", "--file", "{file}", "--device", "cuda:99"), "--device"),
         (("evaluate", "--task", "relu"), "--file"),
-        (("evaluate", "--tusk", "relu"), "--tusk"),
+        (("evaluate", "--file", "{file}"), "--task-file"),
+        (("evaluate", "--file", "{file}", "--task", "relu", "--task-file", "{file}"), "not both"),
+        (("evaluate", "--file", "{file}", "--task-file", "/no/such.py"), "does not exist"),
+        (("evaluate", "--file", "{file}", "--task-file", "{file}"), "must define class Model"),
+        (("tasks", "lint", "/no/such.py"), "cannot be read"),
+        (("tasks", "lint"), "FILE"),
+        (("tasks", "fetch", "{file}"), "no folder"),
+        (("evaluate", "--file", "{file}", "--tusk", "relu"), "--tusk"),
         (("tasks", "show", "relo"), "relu"),
         (("jump",), "jump"),
     ],
@@ -122,6 +142,65 @@ def test_a_bad_setting_exits_with_2_and_is_named(
     ran = kernel_env(*command)
     assert ran.code == 2
     assert ran.err == "kernel-env: KERNEL_ENV_MAX_TURNS='0': expected a whole number from 1 to 1000\n"
+
+
+def test_task_file_is_the_task(kernel_env: Any, submission: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(kernel_env("tasks", "show", "linear_gelu").out)
+    evaluator = FakeEvaluator([passed()])
+    task_file = str(tmp_path / "mine.py")
+    ran = kernel_env("evaluate", "--task-file", task_file, "--file", submission, "--json", evaluator=evaluator)
+    fields = json.loads(ran.out)
+    assert (ran.code, fields["task_id"], fields["level"]) == (0, "mine", 2)
+    assert evaluator.calls[0].task_id == "mine"
+
+
+def test_lint_exits_with_0_or_1_and_says_where(kernel_env: Any, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(TASK)
+    ran = kernel_env("tasks", "lint", str(path))
+    assert (ran.code, ran.out) == (0, f"{path}: nothing found\n")
+    path.write_text(TASK.replace("[torch.rand(8)]", "[]"))
+    ran = kernel_env("tasks", "lint", str(path), "--run")  # not run: nothing could come of it
+    says = "get_inputs returns 0 values, Model.forward takes 1 besides self"
+    assert (ran.code, ran.out) == (1, f"{path}:6: arity: {says}\n")
+    found = json.loads(kernel_env("tasks", "lint", str(path), "--json").out)
+    assert found == {"findings": [{"line": 6, "rule": "arity", "message": says}], "facts": []}
+
+
+def test_lint_with_a_run_tells_what_a_judge_would(kernel_env: Any, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(TASK.replace("torch.relu(x)", "x * 0"))
+    ran = kernel_env("tasks", "lint", str(tmp_path / "mine.py"), "--run")
+    assert ran.code == 1
+    assert "outputs: float32 (8)\n" in ran.out
+    assert "mine.py: run: zeros would pass with every kind of inputs" in ran.out
+
+
+def test_fetch_prints_what_to_export(kernel_env: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bare, pin = tmp_path / "bare.git", tmp_path / "work"
+    (pin / "KernelBench/level1").mkdir(parents=True)
+    (pin / "KernelBench/level1/1_Own.py").write_text(TASK)
+    git = ["git", "-C", str(pin), "-c", "user.name=n", "-c", "user.email=e@x"]
+    for command in (
+        ["init", "-q"],
+        ["add", "."],
+        ["commit", "-q", "-m", "m"],
+        ["clone", "-q", "--bare", ".", str(bare)],
+    ):
+        subprocess.run([*git, *command], check=True)
+    commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    monkeypatch.setattr(commands, "kernelbench", lambda: Pin(commit, {"level1/1_Own.py": sha256(TASK.encode())}))
+    ran = kernel_env("tasks", "fetch", str(tmp_path / "kb"), "--source", str(bare))
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines()[-1] == f"export KERNEL_ENV_TASKS={tmp_path}/kb"
+    assert ", fetched, " in ran.out
+    assert ", there already, " in kernel_env("tasks", "fetch", str(tmp_path / "kb")).out
+
+
+def test_fetch_without_a_source_exits_with_1_and_gives_the_commands(kernel_env: Any, tmp_path: Path) -> None:
+    ran = kernel_env("tasks", "fetch", str(tmp_path / "kb"), "--source", str(tmp_path / "none"))
+    assert (ran.code, ran.out) == (1, "")
+    assert f"    git clone https://github.com/ScalingIntelligence/KernelBench {tmp_path}/kb\n" in ran.err
+    assert ran.err.endswith(f"    export KERNEL_ENV_TASKS={tmp_path}/kb\n")
 
 
 @pytest.mark.parametrize("fault", [EvaluatorError("no device"), KeyError("bug")])

@@ -181,12 +181,14 @@ class Restless(Witness):
 
 
 @pytest.mark.parametrize("disturbed", range(VERIFICATIONS))
-def test_comparison_that_somebody_disturbed_is_made_again(scenes: list[Scene], disturbed: int) -> None:
+def test_comparison_that_somebody_disturbed_is_made_again(
+    scenes: list[Scene], monkeypatch: pytest.MonkeyPatch, disturbed: int
+) -> None:
     scene = Scene([], Stage.TIMING)
     scenes.append(scene)
     scene.repeater._witness = Restless(disturbed)
     compared: list[object] = []
-    scene.repeater._verify_calls = lambda calls, _: compared.append(calls)  # type: ignore[method-assign]
+    monkeypatch.setattr(scene.repeater, "_verify_calls", lambda calls, _: compared.append(calls))
     scene.repeater._verify_undisturbed([], {}, scene.exchange.fingerprint(None))
     assert len(compared) == disturbed + 1
 

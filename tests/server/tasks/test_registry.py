@@ -8,7 +8,8 @@ import pytest
 
 from kernel_env.terms import Language, Precision, Split
 from server.errors import InvalidRequest
-from server.tasks.registry import PINNED_REVISION, load_tasks
+from server.tasks.pinned import PINNED_REVISION
+from server.tasks.registry import load_tasks
 
 BUILTIN = [
     *("relu", "leaky_relu", "sigmoid", "tanh", "swish", "hard_sigmoid", "hard_tanh", "softmax", "log_softmax", "gelu"),
@@ -158,4 +159,11 @@ def test_selection_that_cannot_be_met_says_what_exists(filters: dict[str, object
 
 def test_loading_imports_no_torch() -> None:
     code = "import sys; from server.tasks.registry import load_tasks; load_tasks(); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
+
+
+def test_commands_import_no_torch() -> None:
+    """Nor a library that is optional: `lint --run` has a process of its own, a data set is read when it is named."""
+    found = "{'torch', 'pyarrow', 'datasets'} & set(sys.modules)"
+    code = f"import sys, server.tasks.commands; sys.exit(bool({found}))"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
