@@ -3,6 +3,7 @@
 Trusted; the descriptions are hostile. Every product is a Python integer, so nothing overflows.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -100,10 +101,13 @@ def byte_span(tensor: TensorLayout) -> tuple[int, int]:
 
 
 def view_output(arena: Arena, tensor: TensorLayout) -> torch.Tensor | None:
-    """The tensor over our memory; None when it does not lie inside the block."""
+    """The tensor over our memory; None when it does not lie inside the block, or names its elements more than once."""
     dtype = getattr(torch, DTYPES[tensor.dtype])
     start, end = byte_span(tensor)
     if end > arena.size or start % dtype.itemsize:
+        return None
+    # torch multiplies the sizes, and raises if that overflows.
+    if math.prod(filter(None, tensor.shape)) > arena.size // dtype.itemsize:
         return None
     if 0 in tensor.shape:
         return torch.empty(tensor.shape, dtype=dtype, device=arena.data.device)

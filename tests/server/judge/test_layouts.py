@@ -1,5 +1,7 @@
 """Descriptions of outputs: honest ones become views of the judge's memory, hostile ones a verdict or nothing."""
 
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -201,16 +203,24 @@ NUMBERS = st.one_of(st.integers(0, 8), st.integers(0, 2**63 - 1))
 def test_no_view_ever_reaches_beyond_the_block(sizes: list[int], strides: list[int], offset: int, dtype: int) -> None:
     layout = TensorLayout(dtype, Region.OUTPUTS, offset, tuple(sizes), tuple(strides[: len(sizes)]))
     block = arena()
-    if 0 in sizes:
-        return  # the shape was compared with the reference's before
     view = view_output(block, layout)
     start, end = byte_span(layout)
     if view is None:
-        assert end > ARENA_BYTES or start % view_itemsize(dtype)
+        is_too_large = math.prod(filter(None, sizes)) * view_itemsize(dtype) > ARENA_BYTES
+        assert end > ARENA_BYTES or start % view_itemsize(dtype) or is_too_large
+        return
+    if 0 in sizes:
+        assert view.numel() == 0
         return
     assert 0 <= start < end <= ARENA_BYTES
     assert view.data_ptr() - block.data.data_ptr() == start
     assert tuple(view.shape) == tuple(sizes)
+
+
+@pytest.mark.parametrize("shape", [(2**62, 2**62), (0, 2**62, 2**62), (2**63 - 1,)])
+def test_sizes_that_overflow_are_no_view(shape: tuple[int, ...]) -> None:
+    """torch raises for them, even with strides of zero, which reach nowhere."""
+    assert view_output(arena(), TensorLayout(FLOAT, Region.OUTPUTS, 0, shape, (0,) * len(shape))) is None
 
 
 def view_itemsize(dtype: int) -> int:
