@@ -6,6 +6,7 @@ Reads the lines that `bench.corpus` kept and the corpus itself. A case counts as
 when its line is of an earlier text. Nothing is run.
 """
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -162,6 +163,19 @@ def fuzzed(lines: Lines) -> str:
     return table(["what", "inputs", "s", "faults", "commit"], cells)
 
 
+def refusals(files: dict[str, Path]) -> str:
+    """Text of the fourth region in docs/security.md: honest submissions, repeated under load."""
+    cells = []
+    for kind, file in files.items():
+        if file.exists():
+            found = json.loads(file.read_text(encoding="utf-8"))
+            names = ("evaluations", "cases", "sessions", "refused", "seconds_median", "commit")
+            cells.append([found["machine"]["device"], *(str(found[name]) for name in names)])
+        else:
+            cells.append([TITLES[kind], *["missing"] * 6])
+    return table(["device", "evaluations", "submissions", "at a time", "refused", "s, median", "commit"], cells)
+
+
 def pages() -> dict[Path, str]:
     """Both pages as they should be."""
     by_kind = {kind: rows(kind, read(DATA / f"corpus_{kind}.jsonl")) for kind in KINDS}
@@ -169,6 +183,7 @@ def pages() -> dict[Path, str]:
     text = with_region(security.read_text(encoding="utf-8"), REGION, summary(by_kind))
     text = with_region(text, "guards", guards(read(DATA / "guards_cpu.jsonl")))
     text = with_region(text, "fuzz", fuzzed(read(DATA / "fuzz.jsonl")))
+    text = with_region(text, "refusals", refusals({kind: DATA / f"false_positives_{kind}.json" for kind in KINDS}))
     return {DOCS / "corpus.md": full_page(by_kind), security: text}
 
 

@@ -1,5 +1,4 @@
 """PyTorch does all of it; a kernel adds zero to one row."""
-# open: on fused tasks nothing asks whose share of the work is how large
 
 import torch
 import torch.nn as nn
