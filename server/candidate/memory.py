@@ -5,6 +5,7 @@ output block, and say where a tensor lies.
 """
 
 import ctypes
+import gc
 import mmap
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -30,6 +31,9 @@ class Memory(Protocol):
 
     def reset(self) -> None:
         """Forget what was allocated from the output block; nobody may use it any more."""
+
+    def tidy(self, outputs: int) -> None:
+        """Make room in the output block, of which `outputs` pieces are still needed. Not while anything is timed."""
 
     def locate(self, address: int) -> tuple[Region, int]:
         """Region and byte offset of an address."""
@@ -98,6 +102,12 @@ class CpuMemory:
         live = self._library.arena_live
         self._replaced = [block for block in self._replaced if live(block.data_ptr(), block.numel()) > 0]
 
+    def tidy(self, outputs: int) -> None:
+        """Collect garbage if more pieces are in use than outputs: Triton's interpreter leaves copies in cycles."""
+        block = self._bytes[Region.OUTPUTS]
+        if self._library.arena_live(block.data_ptr(), block.numel()) > outputs:
+            gc.collect()
+
     def locate(self, address: int) -> tuple[Region, int]:
         """Region and byte offset of an address."""
         return self._spans.locate(address)
@@ -160,6 +170,9 @@ class CudaMemory:
         self._pool = None
         self._retired.clear()
         self._library.arena_open(self._spans.start[Region.OUTPUTS], self._spans.size[Region.OUTPUTS])
+
+    def tidy(self, outputs: int) -> None:
+        """Nothing to do: the pool uses again what is free."""
 
     def locate(self, address: int) -> tuple[Region, int]:
         """Region and byte offset of an address."""

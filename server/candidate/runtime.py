@@ -226,6 +226,7 @@ class Candidate:
     def _describe(self, command: Mapping[str, Any], fds: Sequence[int]) -> None:
         assert self._replay is not None
         outputs = self._replay.outputs()
+        self._memory.tidy(len(outputs))
         self._channel.send(encode_prepared(len(outputs)))
         for index, output in outputs:
             self._channel.send(encode_called(self._layout(index, output, 0)))
