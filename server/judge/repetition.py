@@ -207,8 +207,8 @@ class Repeater:
     def _verify_undisturbed(self, calls: Sequence[Called], draws: dict[int, Draw], print_one: Sequence[int]) -> None:
         """Compare until nobody ran meanwhile: who woke up could write what is compared, and take it back afterwards.
 
-        On a host with more to do than cores a stopped process was charged more than the slack in two of a thousand
-        evaluations, so one disturbed comparison says nothing; an undisturbed one says all there is to say.
+        One disturbed comparison refused an honest submission twice in a thousand evaluations, for a reason that is not
+        proven; an undisturbed one says all there is to say.
 
         Raises:
             Stop: Outputs are wrong, or changed, or somebody ran every time.
