@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -17,6 +18,7 @@ from pydantic import TypeAdapter
 
 from ..errors import EvaluatorError
 from . import landlock_rules, program, reach, roots, syscall_filter
+from .uids import Claims
 
 PROBE_TIMEOUT_S = 30.0
 """Starting Python takes 0.1 s; a loaded host may take a hundred times that."""
@@ -75,22 +77,26 @@ def available(uid: int) -> Isolation:
     """Try every protection in throw-away processes.
 
     Args:
-        uid: First uid of the candidates' range.
+        uid: First uid of the candidates' range; the attempts run under the first one that no other server has.
     Raises:
         EvaluatorError: The attempts themselves could not be run.
     """
-    try:
-        done = subprocess.run(
-            program.command("isolation", str(uid)),
-            env=program.environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=PROBE_TIMEOUT_S,
-            check=True,
-        )
-        return _ISOLATION.validate_json(done.stdout)
-    except (OSError, subprocess.SubprocessError, ValueError) as error:
-        raise EvaluatorError("the host's isolation could not be determined") from error
+    with ExitStack() as stack:
+        if os.getuid() == 0 and uid > 0:
+            # Another server's warden stops and kills whatever runs under its uids.
+            (uid,) = stack.enter_context(Claims(uid, 1)).uids
+        try:
+            done = subprocess.run(
+                program.command("isolation", str(uid)),
+                env=program.environment(),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=PROBE_TIMEOUT_S,
+                check=True,
+            )
+            return _ISOLATION.validate_json(done.stdout)
+        except (OSError, subprocess.SubprocessError, ValueError) as error:
+            raise EvaluatorError("the host's isolation could not be determined") from error
 
 
 def main() -> None:
@@ -134,11 +140,7 @@ def _has_uid(uid: int, missing: list[str]) -> bool:
 
 
 def _succeeds(attempt: Callable[[], None]) -> bool:
-    """Whether the attempt ends without an exception, in a forked child; made twice, since a busy host may fail one."""
-    return _succeeds_once(attempt) or _succeeds_once(attempt)
-
-
-def _succeeds_once(attempt: Callable[[], None]) -> bool:
+    """Whether the attempt ends without an exception, in a forked child."""
     pid = os.fork()
     if pid == 0:
         try:

@@ -5,11 +5,9 @@ directory cannot be removed, is kept back until that succeeds.
 """
 
 import contextlib
-import errno
 import logging
 import os
 import secrets
-import socket
 import threading
 import time
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ from pathlib import Path
 from ..errors import Busy, EvaluatorError
 from . import scratch
 from .limits import Limits
-from .process_table import ProcessTable, Target
+from .uids import Claims
 from .warden_client import WardenClient
 from .warden_wire import KillReason, Watch
 
@@ -30,9 +28,6 @@ COLLECTION_DEADLINE_S = 2.0
 
 RETRY_PERIOD_S = 1.0
 """How often a waiting caller tries to clean what is held back."""
-
-SEARCHED_UIDS = 4096
-"""How far from the first uid another server's uids are skipped."""
 
 logger = logging.getLogger(__name__)
 
@@ -74,8 +69,8 @@ class SlotPool:
         scratch.prepare_root(root, for_other_users=not weak)
         self._logs = root / "logs"
         self._logs.mkdir(mode=0o700, exist_ok=True)
-        self._claims: list[socket.socket] = []
-        uids = [] if weak else self._claim(uid_base, count + 1)
+        self._claims = None if weak else Claims(uid_base, count + 1)
+        uids = [] if self._claims is None else self._claims.uids
         self._uids: list[int | None] = [None] * count if weak else list(uids[:count])
         self._spare_uid = None if weak else uids[count]
         self._free: list[int] = list(range(count))
@@ -154,8 +149,8 @@ class SlotPool:
 
     def close(self) -> None:
         """Give the uids back. Release all slots before. Safe to call twice."""
-        while self._claims:
-            self._claims.pop().close()
+        if self._claims is not None:
+            self._claims.close()
         with contextlib.suppress(OSError):
             self._logs.rmdir()
             self._root.rmdir()
@@ -199,30 +194,3 @@ class SlotPool:
             if index not in self._free:
                 self._free.append(index)
             self._changed.notify()
-
-    def _claim(self, first: int, count: int) -> list[int]:
-        """Uids that no other server on this host uses and under which nothing runs.
-
-        A claim is an abstract socket's name: it vanishes with the process that holds it, however that ends.
-        """
-        table = ProcessTable()
-        uids: list[int] = []
-        for uid in range(first, first + SEARCHED_UIDS):
-            if len(uids) == count:
-                break
-            claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-            try:
-                claim.bind(f"\0kernel-env-uid-{uid}")
-            except OSError as error:
-                claim.close()
-                if error.errno != errno.EADDRINUSE:
-                    raise EvaluatorError("uids cannot be claimed") from error
-                continue
-            if table.pids(Target(uid=uid)):
-                claim.close()
-                continue
-            self._claims.append(claim)
-            uids.append(uid)
-        if len(uids) < count:
-            raise EvaluatorError(f"expected {count} free uids from {first} on, got {len(uids)}")
-        return uids
