@@ -36,7 +36,7 @@ from .loading import CandidateFailure, ParameterSlot, bind_parameters, dtype_of,
 from .memory import CudaMemory, Memory
 from .record import OperatorRecord, profiled
 from .replay import EagerReplay, GraphReplay, Replay
-from .share import Launches, has_other_kernels, share_by_absence, share_by_operators
+from .share import Launches, has_other_kernels, share_by_absence, share_by_clock
 
 PER_THREAD_STREAM = 2
 """cudaStreamPerThread.
@@ -171,10 +171,11 @@ class Candidate:
         """How much of a call is the work of the submission's own kernels. Comes last: it may confuse the module."""
         index = command["set"]
         share: float | None = None
+        launches_are_known = not has_other_kernels(str(Path(self._path).parent))
         if self._device == "cpu":
             with torch.no_grad():
-                share = share_by_operators(lambda: self._forward(index))
-        elif isinstance(self._replay, GraphReplay) and not has_other_kernels(str(Path(self._path).parent)):
+                share = share_by_clock(lambda: self._forward(index), only_launches=launches_are_known)
+        elif isinstance(self._replay, GraphReplay) and launches_are_known:
             share = share_by_absence(lambda: self._captured(index))
         self._channel.send(encode_share(share))
 

@@ -5,6 +5,7 @@ no lease of the device. The judge then takes over the channel.
 """
 
 import os
+import select
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -35,6 +36,9 @@ from .child_programs import Zygote
 SOURCE_NAME = "submission.py"
 READY_TIMEOUT_S = 60.0
 """From the fork to the confined process: 10 ms, unless the host is overloaded."""
+
+END_TIMEOUT_S = 2.0
+"""From the end of its channel to the end of a process: the kernel takes its memory apart in between."""
 
 KILL_TEXTS = {
     KillReason.MEMORY: (Verdict.OUT_OF_MEMORY, "the submission used more host memory than it may"),
@@ -185,19 +189,21 @@ class Candidate:
 
     def how_it_ended(self, stage: Stage) -> Failed:
         """Verdict for a process that is gone, from what its parent saw."""
-        code = None
-        for _ in range(20):
-            code = self._zygote.exit_code(self.pid)
-            if code is not None:
-                break
-            with suppress(ChannelClosed, DeadlineExceeded, MalformedReply):
-                self.channel.receive(0.05)
+        code = self._zygote.exit_code(self.pid) if self._ends_soon() else None
         text = "the process closed its connection"
         if code is not None and code < 0:
             text = f"the process was ended by signal {_signal_name(-code)}"
         elif code is not None:
             text = f"the process ended by itself with exit status {code}"
         return Failed(verdict_of(None, stage), stage, text)
+
+    def _ends_soon(self) -> bool:
+        """Wait for the process, whose connection is closed, to end."""
+        poll = select.poll()
+        with suppress(ValueError):  # the descriptor is closed by who ended it
+            poll.register(self.pidfd, select.POLLIN)  # readable from the end on
+            return bool(poll.poll(1000 * END_TIMEOUT_S))
+        return True
 
     def log_tail(self) -> str:
         """End of what it printed."""

@@ -9,7 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernel_env.native import NativeFunction
-from server.candidate.share import Launches, has_other_kernels, share_by_absence, share_by_operators
+from server.candidate.share import Launches, has_other_kernels, share_by_absence, share_by_clock
 from server.operators import is_arithmetic
 
 X = torch.randn(1024, 1024)
@@ -51,7 +51,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_call_without_pytorch_is_all_its_own() -> None:
-    assert share_by_operators(lambda: works(0.002)) == 1.0
+    assert share_by_clock(lambda: works(0.002), only_launches=True) == 1.0
 
 
 def test_allocation_and_views_count_as_own() -> None:
@@ -59,11 +59,11 @@ def test_allocation_and_views_count_as_own() -> None:
         torch.empty_like(X).view(-1)
         works(0.002)
 
-    assert share_by_operators(call) == 1.0
+    assert share_by_clock(call, only_launches=True) == 1.0
 
 
 def test_call_that_is_all_pytorch_has_no_share() -> None:
-    assert share_by_operators(lambda: torch.tanh(X @ X)) == 0.0
+    assert share_by_clock(lambda: torch.tanh(X @ X), only_launches=True) == 0.0
 
 
 def test_share_is_what_is_left_of_the_time() -> None:
@@ -71,7 +71,20 @@ def test_share_is_what_is_left_of_the_time() -> None:
         torch.tanh(X @ X)
         works(0.002)
 
-    assert share_by_operators(call) == pytest.approx(0.5)
+    assert share_by_clock(call, only_launches=True) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("only_launches", "share"), [(True, 1 / 3), (False, 3 / 5)])
+def test_launches_are_the_own_work_where_there_are_no_others(only_launches: bool, share: float) -> None:
+    """What a call takes in Python is nobody's work; but a library that nobody here knows may be launched in there."""
+    launch = NativeFunction("works", (), lambda: works(0.001), on_cuda=False)
+
+    def call() -> None:
+        torch.tanh(X @ X)
+        works(0.002)
+        launch()
+
+    assert share_by_clock(call, only_launches=only_launches) == pytest.approx(share)
 
 
 def kernel() -> NativeFunction:
@@ -83,7 +96,7 @@ def test_launches_are_left_out_and_come_back() -> None:
     before = NativeFunction.__call__
     with launches.leave_out():
         function(1, 2, 3)  # wrong arguments: nothing looks at them
-    assert launches.left_out == 1
+    assert launches.count == 1
     assert NativeFunction.__call__ is before
     with pytest.raises(TypeError):
         function(1)

@@ -45,6 +45,9 @@ class FakeZygote:
 
     packets: tuple[tuple[float, bytes], ...]
     code: int | None = None
+    """How the process ends, which it does after the last packet; None if it lives on."""
+    lingers_s: float = 0.0
+    """From the end of its channel to its own."""
     children: list[subprocess.Popen[bytes]] = field(default_factory=list)
     senders: list[threading.Thread] = field(default_factory=list)
     kept: list[int] = field(default_factory=list)
@@ -65,9 +68,12 @@ class FakeZygote:
             self.kept.append(fd)
         else:
             os.close(fd)
+            time.sleep(self.lingers_s)
+            self.children[-1].kill()
 
     def exit_code(self, pid: int) -> int | None:
-        return self.code
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return self.code if state == "Z" else None
 
 
 @pytest.fixture
@@ -115,8 +121,10 @@ def test_scratch_directory_that_is_gone_is_our_fault(slot: Slot) -> None:
         _candidate(replace(slot, scratch="/nowhere"), FakePool(), FakeZygote(()))
 
 
-def test_end_while_it_loads_is_a_verdict(slot: Slot, zygotes: list[FakeZygote]) -> None:
-    zygotes.append(FakeZygote(((0.0, encode_ready()),), code=-11))
+@pytest.mark.parametrize("lingers_s", [0.0, 0.3])
+def test_end_while_it_loads_is_a_verdict(slot: Slot, zygotes: list[FakeZygote], lingers_s: float) -> None:
+    """The process may end well after its connection."""
+    zygotes.append(FakeZygote(((0.0, encode_ready()),), code=-11, lingers_s=lingers_s))
     candidate = _candidate(slot, FakePool(), zygotes[0])
     failed = candidate.load()
     candidate.close()
