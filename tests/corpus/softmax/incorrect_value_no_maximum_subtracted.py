@@ -1,0 +1,29 @@
+"""Leaves the maximum in, which overflows on large values."""
+# or: nondeterministic
+# intent: broken
+
+import torch
+import torch.nn as nn
+
+from kernel_env import native
+
+kernels = native.load(
+    r"""
+#include <cmath>
+extern "C" void run(const float* x, float* y, int64_t rows, int64_t columns) {
+    for (int64_t row = 0; row < rows; ++row, x += columns, y += columns) {
+        float total = 0.0f;
+        for (int64_t i = 0; i < columns; ++i) total += y[i] = std::exp(x[i]);
+        for (int64_t i = 0; i < columns; ++i) y[i] /= total;
+    }
+}
+""",
+    {"run": "const float* x, float* y, int64_t rows, int64_t columns"},
+)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        kernels.run(x, y, *x.shape)
+        return y
