@@ -169,6 +169,9 @@ class KernelObservation(Observation):
     infra_error: str | None = None
     """Set when the verdict is `infra_error` or `busy`: what happened on our side."""
 
+    retry_after_s: float | None = None
+    """Set when the verdict is `busy` and it is known: in how many seconds the same step would have its turn."""
+
 
 class TurnRecord(BaseModel):
     """One scored step of an episode."""

@@ -18,10 +18,11 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from openenv.core.env_server.http_server import create_app
 from openenv.core.env_server.types import ConcurrencyConfig
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from kernel_env.models import KernelAction, KernelObservation
 
@@ -163,10 +164,16 @@ def _add_status_routes(app: FastAPI, runtime: Runtime, max_sessions: int) -> Non
             evaluation = runtime.services().evaluation
         except EvaluatorError as error:
             return JSONResponse({"status": "unavailable", "detail": str(error)}, status_code=_UNAVAILABLE)
-        devices = [asdict(device) for device in evaluation.devices]
         status = evaluation.status()
-        head = {"status": "ok" if status.fault is None else "fault", "devices": devices}
-        return JSONResponse(head | asdict(status), status_code=200 if status.fault is None else _UNAVAILABLE)
+        now = {device.gpu_id: asdict(device) for device in status.devices}
+        devices = [asdict(device) | now.get(device.gpu_id, {}) for device in evaluation.devices]
+        body = {"status": "ok" if status.fault is None else "fault"} | asdict(status) | {"devices": devices}
+        return JSONResponse(body, status_code=200 if status.fault is None else _UNAVAILABLE)
+
+    @app.get("/metrics", tags=["Health"])
+    async def metrics() -> Response:
+        """Counters, times and load, for Prometheus."""
+        return Response(runtime.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
     @app.get("/capacity", tags=["Health"])
     async def capacity() -> JSONResponse:

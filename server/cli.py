@@ -21,7 +21,7 @@ from kernel_env.models import UNSCORED, KernelAction, KernelObservation
 
 from .environment import KernelEnvironment
 from .errors import EvaluatorError, InvalidRequest, KernelEnvError
-from .evaluator.devices import candidate_devices, find_devices
+from .evaluator.devices import candidate_devices, find_devices, kind_of
 from .rejudge import rejudge
 from .runtime import Build, Runtime, build_evaluator
 from .sandbox.doctor import Check, State, run_checks
@@ -146,8 +146,8 @@ def doctor(*, as_json: AsJson = False) -> int:
     gpu_ids = find_devices(settings.devices)
     checks = run_checks(
         uid_base=settings.uid_base,
-        device_kind="cpu" if gpu_ids == ("cpu",) else "cuda",
-        visible_devices=[gpu_id.removeprefix("cuda:") for gpu_id in gpu_ids if gpu_id != "cpu"],
+        device_kind=kind_of(gpu_ids[0]),
+        visible_devices=[gpu_id.removeprefix("cuda:") for gpu_id in gpu_ids if kind_of(gpu_id) == "cuda"],
         devices=sorted({node for gpu_id in gpu_ids for node in candidate_devices(gpu_id)}),
         extra=(partial(_check_devices, settings),),
     )

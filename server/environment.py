@@ -136,7 +136,9 @@ class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState
                 observation = self._score(action, episode, submission, outcome)
             else:
                 episode.begin_unscored(outcome.verdict)
-                observation = unscored_observation(episode, submission.language, outcome.verdict, outcome.reason)
+                observation = unscored_observation(
+                    episode, submission.language, outcome.verdict, outcome.reason, outcome.retry_after_s
+                )
                 observation.reward = self._apply_rubric(action, observation)
                 observation.reward_gain = 0.0
             services.events.write(step_event(self._session_id, observation, submission.sha256))
@@ -201,7 +203,7 @@ class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState
                 is_cancelled=lambda: self._is_closed or services.connections.is_gone(self._connection),
             )
         except Busy as error:
-            return _Unscored(Verdict.BUSY, str(error))
+            return _Unscored(Verdict.BUSY, str(error), error.retry_after_s)
         except EvaluatorError as error:
             logger.warning("evaluation_failed task=%s error=%s", episode.task.task_id, error)
             return _Unscored(Verdict.INFRA_ERROR, str(error))
@@ -232,3 +234,4 @@ class KernelEnvironment(Environment[KernelAction, KernelObservation, KernelState
 class _Unscored:
     verdict: Verdict
     reason: str
+    retry_after_s: float | None = None

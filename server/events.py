@@ -10,6 +10,7 @@ import os
 import queue
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -74,9 +75,13 @@ class EventLog:
     Args:
         path: File to append to; created if missing.
         fd: Where lines go besides; None for nowhere.
+        observe: Called with every event; must return at once and not raise.
     """
 
-    def __init__(self, path: Path | None = None, fd: int | None = STDOUT_FD) -> None:
+    def __init__(
+        self, path: Path | None = None, fd: int | None = STDOUT_FD, observe: Callable[[Event], None] | None = None
+    ) -> None:
+        self._observe = observe
         self._path = path
         self._fd = fd
         self._lines: queue.Queue[bytes | None] = queue.Queue(maxsize=STDOUT_BACKLOG)
@@ -86,6 +91,8 @@ class EventLog:
 
     def write(self, event: Event) -> None:
         """Log one event. Never raises."""
+        if self._observe is not None:
+            self._observe(event)
         line = (json.dumps(asdict(event), separators=(",", ":")) + "\n").encode()
         if self._path is not None:
             self._append(self._path, line)

@@ -64,7 +64,9 @@ def scored_observation(episode: Episode, language: Language, result: EvalResult,
     )
 
 
-def unscored_observation(episode: Episode, language: Language, verdict: Verdict, reason: str) -> KernelObservation:
+def unscored_observation(
+    episode: Episode, language: Language, verdict: Verdict, reason: str, retry_after_s: float | None = None
+) -> KernelObservation:
     """Answer to a submission that was not judged, for a reason on our side."""
     text = _readable(reason)
     advice = "The episode is over; call reset()." if episode.is_done else "No turn was used: send the same code again."
@@ -76,6 +78,7 @@ def unscored_observation(episode: Episode, language: Language, verdict: Verdict,
         feedback=feedback,
         verdict=verdict,
         infra_error=text,
+        retry_after_s=_finite(retry_after_s),
     )
 
 

@@ -25,7 +25,7 @@ MIN_SESSION_TIMEOUT_S = 3600.0
 MIN_SLOTS, MAX_SLOTS = 2, 16
 FIRST_USER_UID = 1000
 NOBODY_UID = 65534
-_DEVICE = re.compile(r"cuda:(0|[1-9][0-9]?)")
+_DEVICE = re.compile(r"(cpu|cuda):(0|[1-9][0-9]?)")
 
 
 class Keep(StrEnum):
@@ -73,7 +73,10 @@ class Settings:
     """
 
     devices: tuple[str, ...] = ()
-    """KERNEL_ENV_DEVICES: `cpu`, or CUDA devices such as `cuda:0,cuda:1`. Default `auto`: every GPU, else the CPU."""
+    """KERNEL_ENV_DEVICES: `cpu`, or CUDA devices such as `cuda:0,cuda:1`. Default `auto`: every GPU, else the CPU.
+
+    `cpu:0,cpu:1` makes several devices out of one CPU, to try what many devices need; their times mean little.
+    """
 
     eval_log: Path | None = None
     """KERNEL_ENV_EVAL_LOG: file that event lines are appended to. Default: standard output only."""
@@ -92,6 +95,9 @@ class Settings:
 
     slots: int = field(default_factory=_default_slots)
     """KERNEL_ENV_SLOTS: candidate processes at a time, 1 to 256. Default: number of cores, at least 2, at most 16."""
+
+    max_waiting: int = 256
+    """KERNEL_ENV_MAX_WAITING: evaluations that may wait for a slot, 0 to 4096; any further is answered `busy`."""
 
     compile_timeout_s: float = 180.0
     """KERNEL_ENV_COMPILE_TIMEOUT_S: limit of import, construction and first call, seconds."""
@@ -148,6 +154,7 @@ class Settings:
             audit_dir=read("KERNEL_ENV_AUDIT_DIR", Path, default.audit_dir),
             uid_base=read("KERNEL_ENV_UID_BASE", _integer(FIRST_USER_UID, NOBODY_UID), default.uid_base),
             slots=read("KERNEL_ENV_SLOTS", _integer(1, 256), default.slots),
+            max_waiting=read("KERNEL_ENV_MAX_WAITING", _integer(0, 4096), default.max_waiting),
             compile_timeout_s=read("KERNEL_ENV_COMPILE_TIMEOUT_S", _seconds(1.0), default.compile_timeout_s),
             policy=read("KERNEL_ENV_POLICY", partial(_one_of, Policy), default.policy),
             run_timeout_s=read("KERNEL_ENV_RUN_TIMEOUT_S", _seconds(1.0), default.run_timeout_s),
@@ -185,6 +192,8 @@ def parse_devices(text: str) -> tuple[str, ...]:
     for name in names:
         if not _DEVICE.fullmatch(name):
             raise ValueError(f"{name!r} is not a device; expected auto, cpu, or a list such as cuda:0,cuda:1")
+    if len({name.partition(":")[0] for name in names}) > 1:
+        raise ValueError("devices of two kinds; one server judges on one kind")
     if len(set(names)) != len(names):
         raise ValueError("a device is named twice")
     return names

@@ -12,6 +12,9 @@ CONTROL_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm")
 def find_devices(wanted: Sequence[str]) -> tuple[str, ...]:
     """Devices to use: those wanted, else every GPU with a device node, else the CPU.
 
+    `cpu:0,cpu:1` are the CPU under several names, each with a judge and a queue of its own, for tests of what many
+    devices need. They share the cores, so their times mean little.
+
     Raises:
         EvaluatorError: A wanted GPU has no device node.
     """
@@ -19,15 +22,20 @@ def find_devices(wanted: Sequence[str]) -> tuple[str, ...]:
     if not wanted:
         return present or ("cpu",)
     for gpu_id in wanted:
-        if gpu_id != "cpu" and gpu_id not in present:
+        if kind_of(gpu_id) != "cpu" and gpu_id not in present:
             known = ", ".join(present) or "none"
             raise EvaluatorError(f"there is no device {gpu_id}; this host has: {known}, and cpu")
     return tuple(wanted)
 
 
+def kind_of(gpu_id: str) -> str:
+    """`cuda` or `cpu`."""
+    return gpu_id.partition(":")[0]
+
+
 def candidate_devices(gpu_id: str) -> tuple[str, ...]:
     """Device nodes a candidate on `gpu_id` may open: its own GPU, never another one."""
-    if gpu_id == "cpu":
+    if kind_of(gpu_id) == "cpu":
         return ()
     return (*CONTROL_NODES, f"/dev/nvidia{_node_number(int(gpu_id.removeprefix('cuda:')))}")
 

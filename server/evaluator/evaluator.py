@@ -10,15 +10,15 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from kernel_env.terms import Stage, Verdict
 
-from ..errors import EvaluatorError
+from ..errors import EvaluatorError, KernelEnvError
 from ..sandbox import scratch
 from ..sandbox.isolation import UNUSABLE, Isolation, available
 from ..sandbox.slots import SlotPool
@@ -30,7 +30,7 @@ from . import feedback
 from .audit import Archive, environment
 from .canary import CANARY
 from .child_programs import Judge, Zygote, program_environment
-from .devices import find_devices
+from .devices import find_devices, kind_of
 from .interface import DeviceInfo, EvaluatorStatus
 from .places import Places
 from .results import EvalResult, Submission
@@ -45,6 +45,11 @@ END_TIMEOUT_S = 1.5
 
 REMOVAL_DEADLINE_S = 1.0
 
+NO_DEVICE = "no device is usable now; each is tried again every minute"
+
+QUARANTINE_S = 60.0
+"""Between two attempts to use a device again on which a trusted module failed."""
+
 
 class Evaluator:
     """Implements `interface.Evaluation` on real devices."""
@@ -57,12 +62,12 @@ class Evaluator:
         """
         self._lock = threading.Lock()
         self._ended = threading.Condition(self._lock)
-        self._running = 0
+        self._running = self._choices = 0
         self._is_closed = threading.Event()
         self._stations: list[Station] = []
         self._archive = Archive(settings.audit_dir, settings.audit)
         gpu_ids = find_devices(settings.devices)
-        self._kind = "cpu" if gpu_ids == ("cpu",) else "cuda"
+        self._kind = kind_of(gpu_ids[0])
         isolation = available(settings.uid_base)
         if not isolation.is_usable:
             raise EvaluatorError(UNUSABLE + "; ".join(isolation.missing))
@@ -71,6 +76,7 @@ class Evaluator:
         with ExitStack() as stack:
             self._shop = self._start(settings, isolation, gpu_ids, stack)
             self._cleanup = stack.pop_all()
+        threading.Thread(target=self._nurse, name="nurse", daemon=True).start()
 
     def _start(self, settings: Settings, isolation: Isolation, gpu_ids: Sequence[str], stack: ExitStack) -> Shop:
         root = Path(tempfile.mkdtemp(prefix="kernel-env-"))
@@ -84,16 +90,19 @@ class Evaluator:
         pool = SlotPool(settings.uid_base, count, root / "slots", not isolation.uid, warden)
         stack.callback(pool.close)
         stack.callback(self._await_end)
-        places = Places(settings.slots, pool, warden, lambda: self._start_zygote(root / "libraries"))
+        places = Places(
+            settings.slots, settings.max_waiting, pool, warden, lambda: self._start_zygote(root / "libraries")
+        )
         stack.callback(places.close)
+        threads = threads_for(self._kind, len(gpu_ids))
         for gpu_id, sock in zip(gpu_ids, process.sockets[1:], strict=True):
-            self._stations.append(self._start_station(gpu_id, sock, root / "judges"))
+            self._stations.append(self._start_station(gpu_id, sock, root / "judges", threads))
             stack.callback(self._stations[-1].close)
         places.wait_ready()
         for station in self._stations:
             station.wait_ready()
         stack.callback(warden.close)  # first to go: the warden then kills every candidate
-        return Shop(self._kind, settings, isolation, places, {})
+        return Shop(self._kind, threads, settings, isolation, places, {})
 
     def _start_zygote(self, libraries: Path) -> Zygote:
         libraries.mkdir(mode=0o755, exist_ok=True)
@@ -104,7 +113,7 @@ class Evaluator:
             extra["PYTORCH_ALLOC_CONF"] = "backend:native,expandable_segments:False"
         return Zygote(self._kind, libraries, program_environment(self._kind, "", extra))
 
-    def _start_station(self, gpu_id: str, warden: socket.socket, caches: Path) -> Station:
+    def _start_station(self, gpu_id: str, warden: socket.socket, caches: Path, threads: int) -> Station:
         own = {
             "TRITON_CACHE_DIR": str(caches / gpu_id.replace(":", "-")),
             # Idle OpenMP threads spin for milliseconds by default: on a core that the candidate is being timed on.
@@ -116,7 +125,7 @@ class Evaluator:
 
         def start_judge() -> Judge:
             _forget_answers(warden)
-            return Judge(local, warden, threads_for(self._kind), environment)
+            return Judge(local, warden, threads, environment)
 
         return Station(gpu_id, start_judge)
 
@@ -128,14 +137,15 @@ class Evaluator:
     def status(self) -> EvaluatorStatus:
         """Isolation and load."""
         isolation = self._shop.isolation
-        waiting = sum(max(0, station.lease.waiting - 1) for station in self._stations)
-        return EvaluatorStatus(isolation.level.value, isolation.missing, waiting, self._running, self._fault())
+        waiting = self._shop.places.free.waiting + sum(station.lease.waiting for station in self._stations)
+        devices = tuple(station.status() for station in self._stations)
+        return EvaluatorStatus(isolation.level.value, isolation.missing, waiting, self._running, self._fault(), devices)
 
     def _fault(self) -> str | None:
         if self._warden.poll() is not None and not self._is_closed.is_set():
             return "the warden ended: submissions can no longer be stopped"
         if not any(station.is_healthy for station in self._stations):
-            return "no device is usable any more"
+            return NO_DEVICE
         return None
 
     def close(self) -> None:
@@ -183,23 +193,37 @@ class Evaluator:
         if finding is not None:
             text = feedback.for_failure(finding.verdict, finding.message, "")
             return replace(base, verdict=finding.verdict, feedback=text, eval_s=phases["static"])
+        with self._at_work(), self._chosen_station() as station:
+            base = replace(base, device=station.name, gpu_id=station.gpu_id)
+            work = Work(self._shop, station, task, session_id, end, is_cancelled, phases, secret)
+            result = work.run(submission, base)
+        total = time.monotonic() - start
+        result = replace(result, queue_wait_s=work.waited_s, eval_s=total - work.waited_s, phases=phases)
+        self._archive.consider(task, submission, result, work.trail, lambda: self._environment(station))
+        return result
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """What `close` waits for."""
         with self._lock:
             if self._is_closed.is_set():
                 raise EvaluatorError("the evaluator is closed")
             self._running += 1
         try:
-            station = self._choose_station()
-            base = replace(base, device=station.name, gpu_id=station.gpu_id)
-            work = Work(self._shop, station, task, session_id, end, is_cancelled, phases, secret)
-            result = work.run(submission, base)
+            yield
         finally:
             with self._lock:
                 self._running -= 1
                 self._ended.notify_all()
-        total = time.monotonic() - start
-        result = replace(result, queue_wait_s=work.waited_s, eval_s=total - work.waited_s, phases=phases)
-        self._archive.consider(task, submission, result, work.trail, lambda: self._environment(station))
-        return result
+
+    def _nurse(self) -> None:
+        """Try devices that are not used any more, now and then: what was wrong with them may have passed."""
+        while not self._is_closed.wait(QUARANTINE_S):
+            for station in self._stations:
+                if station.is_healthy:
+                    continue
+                with suppress(KernelEnvError), self._at_work():
+                    Work(self._shop, station, CANARY, "nurse", None, self._is_closed.is_set, {}).readmit()
 
     def environments(self) -> list[dict[str, Any]]:
         """Where each device judges, as audit bundles say it."""
@@ -219,11 +243,22 @@ class Evaluator:
             Work(self._shop, station, CANARY, "self_test", None, None, {}).prove()
         return {s.gpu_id: dict(s.ceilings) for s in self._stations}
 
-    def _choose_station(self) -> Station:
-        healthy = [station for station in self._stations if station.is_healthy]
-        if not healthy:
-            raise EvaluatorError("no device is usable any more")
-        return min(healthy, key=lambda station: station.lease.waiting)
+    @contextmanager
+    def _chosen_station(self) -> Iterator[Station]:
+        """The healthy device with the fewest evaluations on their way to it; of several, the one chosen longest ago."""
+        with self._lock:
+            healthy = [station for station in self._stations if station.is_healthy]
+            if not healthy:
+                raise EvaluatorError(NO_DEVICE)
+            station = min(healthy, key=lambda station: (station.assigned, station.last_chosen))
+            self._choices += 1
+            station.assigned += 1
+            station.last_chosen = self._choices
+        try:
+            yield station
+        finally:
+            with self._lock:
+                station.assigned -= 1
 
 
 def _forget_answers(sock: socket.socket) -> None:

@@ -23,6 +23,24 @@ class DeviceInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceStatus:
+    """What a device is doing now."""
+
+    gpu_id: str
+    healthy: bool
+    """Whether evaluations are sent to it."""
+
+    busy: bool
+    """Whether an evaluation holds it."""
+
+    assigned: int
+    """Evaluations that are to be judged on it and have not ended."""
+
+    strikes: int
+    """Faults of its own in a row."""
+
+
+@dataclass(frozen=True, slots=True)
 class EvaluatorStatus:
     """What an evaluator is doing now, and how well it confines submissions."""
 
@@ -33,13 +51,15 @@ class EvaluatorStatus:
     """One sentence per layer of the sandbox that is not in force."""
 
     waiting: int = 0
-    """Evaluations that wait for a device."""
+    """Evaluations that wait for a place or for a device."""
 
     running: int = 0
-    """Evaluations that have begun."""
+    """Evaluations that were asked for and have not ended."""
 
     fault: str | None = None
-    """What keeps it from judging anything until the server is started again."""
+    """What keeps it from judging anything until it is started again."""
+
+    devices: tuple[DeviceStatus, ...] = ()
 
 
 class Evaluation(Protocol):

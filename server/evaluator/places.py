@@ -17,11 +17,9 @@ from ..sandbox.warden_client import WardenClient
 from ..sandbox.warden_wire import KillReason
 from .candidate_process import Candidate, CandidateSpec
 from .child_programs import Zygote
+from .lease import Lease
 
 logger = logging.getLogger(__name__)
-
-POLL_S = 0.2
-"""How often one that waits for a place looks whether it was cancelled."""
 
 REFERENCE_WAIT_S = 60.0
 """The place of the reference is free unless its last use could not be cleaned up."""
@@ -32,13 +30,21 @@ class Places:
 
     Args:
         slots: Submissions at a time.
+        max_waiting: Submissions that may wait for a place.
         pool: Has a slot more per device.
         start_zygote: Starts a zygote; called again when the last one has ended.
     """
 
-    def __init__(self, slots: int, pool: SlotPool, warden: WardenClient, start_zygote: Callable[[], Zygote]) -> None:
+    def __init__(
+        self,
+        slots: int,
+        max_waiting: int,
+        pool: SlotPool,
+        warden: WardenClient,
+        start_zygote: Callable[[], Zygote],
+    ) -> None:
         self._pool, self._warden, self._start_zygote = pool, warden, start_zygote
-        self._free = threading.BoundedSemaphore(slots)
+        self.free = Lease(slots, max_waiting)
         self._zygote_lock = threading.Lock()
         self._zygote = start_zygote()
         self._is_closed = threading.Event()
@@ -56,24 +62,23 @@ class Places:
         self._zygote.wait_ready()
 
     @contextmanager
-    def reserved(self, end: float | None, is_cancelled: Callable[[], bool] | None) -> Iterator[None]:
+    def reserved(self, session_id: str, end: float | None, is_cancelled: Callable[[], bool] | None) -> Iterator[None]:
         """Wait for the right to run a submission, and hold it.
 
         Args:
+            session_id: Whose turn it is.
             end: Give up at this monotonic time.
         Raises:
-            Busy: `end` passed, or the caller is no longer interested.
+            Busy: `end` passed, too many wait already, or the caller is no longer interested.
+            EvaluatorError: The evaluator was closed meanwhile.
         """
-        while not self._free.acquire(timeout=POLL_S if end is None else min(POLL_S, max(0.0, end - time.monotonic()))):
+
+        def is_over() -> bool:
             self._refuse_if_closed()
-            if is_cancelled is not None and is_cancelled():
-                raise Busy("the session is gone")
-            if end is not None and time.monotonic() >= end:
-                raise Busy("every place for a candidate is taken")
-        try:
+            return is_cancelled is not None and is_cancelled()
+
+        with self.free.hold(session_id, end, is_over):
             yield
-        finally:
-            self._free.release()
 
     @contextmanager
     def candidate(self, gpu_id: str, spec: CandidateSpec) -> Iterator[Candidate]:

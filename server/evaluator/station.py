@@ -10,10 +10,11 @@ from typing import Any
 
 from ..errors import EvaluatorError
 from .child_programs import Judge
+from .interface import DeviceStatus
 from .lease import Lease
 
 STRIKES = 3
-"""Failed restarts or canaries after which the device is not used any more."""
+"""Failed restarts or canaries in a row after which the device is not used until one succeeds."""
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +32,10 @@ class Station:
         """Keys of the tasks whose reference this judge has timed."""
 
         self.strikes = 0
+        self.assigned = 0
+        """Evaluations that are to be judged here and have not ended; the evaluator counts."""
+
+        self.last_chosen = 0
         self._start_judge = start_judge
         self._is_closed = threading.Event()
         self.judge = start_judge()
@@ -49,6 +54,10 @@ class Station:
     def is_healthy(self) -> bool:
         """Whether evaluations are sent here."""
         return self.strikes < STRIKES
+
+    def status(self) -> DeviceStatus:
+        """What it is doing now."""
+        return DeviceStatus(self.gpu_id, self.is_healthy, self.lease.held > 0, self.assigned, self.strikes)
 
     def restart(self) -> None:
         """Replace a judge that ended. Hold the lease.

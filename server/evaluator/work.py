@@ -37,14 +37,14 @@ _KEPT_BUSY = "the submission kept the device busy before its turn: import and co
 _NO_DEVICE_MEMORY = "the device had not enough memory left for the inputs and outputs of the task"
 
 
-def threads_for(kind: str) -> int:
-    """Threads of a judge and of a candidate.
+def threads_for(kind: str, devices: int = 1) -> int:
+    """Threads of a judge and of a candidate, on a host with so many devices of that kind.
 
     On the CPU device half of the cores: a parallel loop whose threads compete with anything else for a core waits for a
     time slice at its end, and is then ten times slower than it should be.
     """
     half = max(1, (os.cpu_count() or 1) // 2)
-    return half if kind == "cpu" else min(8, half)
+    return max(1, half // devices) if kind == "cpu" else min(8, half)
 
 
 _Lease: TypeAlias = Callable[[], AbstractContextManager[None]]
@@ -60,6 +60,9 @@ class Shop:
 
     kind: str
     """`cpu` or `cuda`."""
+
+    threads: int
+    """Of a judge and of a candidate."""
 
     settings: Settings
     isolation: Isolation
@@ -102,9 +105,8 @@ class Work:
             Busy: Not begun in time, or cancelled.
             EvaluatorError: Our fault.
         """
-        card = self._card()
-        spec = self._spec(self._task, submission.code, "ModelNew", card)
         with self._place():
+            spec = self._spec(self._task, submission.code, "ModelNew", self._card())
             try:
                 return self._run(spec, submission, base, self._lease)
             except _Evicted:
@@ -135,6 +137,17 @@ class Work:
         """
         with self._place(), self._lease():
             self._require_baseline(self._task)
+
+    def readmit(self) -> None:
+        """Use a device again if a new judge judges a trusted module there.
+
+        Raises:
+            EvaluatorError: It does not.
+        """
+        with self._place(), self._lease():
+            self._restart()
+            self._require_baseline(self._task)
+            self._station.absolve()
 
     @property
     def _modes(self) -> tuple[str, ...]:
@@ -179,7 +192,7 @@ class Work:
             precision=task.precision,
             init=card["init"],
             compile_timeout_s=shop.settings.compile_timeout_s,
-            threads=threads_for(shop.kind),
+            threads=shop.threads,
             visible_device=gpu_id.removeprefix("cuda:") if shop.kind == "cuda" else "",
             devices=candidate_devices(gpu_id),
             limits=Limits(host_memory_bytes=int(shop.settings.host_memory_gb * 1e9)),
@@ -198,7 +211,7 @@ class Work:
     @contextmanager
     def _place(self) -> Iterator[None]:
         start = time.monotonic()
-        with self._shop.places.reserved(self._end, self._is_cancelled):
+        with self._shop.places.reserved(self._session_id, self._end, self._is_cancelled):
             self.waited_s += time.monotonic() - start
             yield
 

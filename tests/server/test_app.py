@@ -167,6 +167,23 @@ def test_status_routes_tell_devices_isolation_and_capacity() -> None:
         assert get(f"{url}/schema")[1]["action"]["required"] == ["code"]
 
 
+def test_metrics_are_served_as_prometheus_reads_them() -> None:
+    async def play(url: str) -> None:
+        async with KernelEnv(url) as env:
+            await env.reset(task_id="relu")
+            await env.step("x = 1")
+            await env.step("x = 1")
+
+    with serving(FakeEvaluator()) as url:
+        asyncio.run(play(url))
+        with urllib.request.urlopen(f"{url}/metrics", timeout=5.0) as reply:
+            assert reply.headers["Content-Type"].startswith("text/plain; version=")
+            lines = reply.read().decode().splitlines()
+    assert 'kernel_env_steps_total{gpu_id="cpu",language="cpp",verdict="passed"} 2.0' in lines
+    assert "kernel_env_cached_steps_total 1.0" in lines
+    assert "kernel_env_up 1.0" in lines
+
+
 def test_an_evaluator_that_can_judge_nothing_fails_its_health_check() -> None:
     """A container runtime then starts the server again; sessions meanwhile get `infra_error`."""
 

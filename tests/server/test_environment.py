@@ -207,6 +207,13 @@ def test_our_fault_earns_none_and_keeps_the_turn(fault: Exception, verdict: Verd
     assert (again.turn, again.cached, again.verdict) == (1, False, Verdict.PASSED)
 
 
+def test_a_busy_answer_says_when_to_come_back() -> None:
+    env = environment(FakeEvaluator([Busy("64 evaluations wait", 12.5), passed()]))
+    env.reset(task_id="relu")
+    assert env.step(code(1)).retry_after_s == 12.5
+    assert env.step(code(1)).retry_after_s is None
+
+
 def test_an_unforeseen_exception_is_our_fault_and_its_text_stays_here(caplog: pytest.LogCaptureFixture) -> None:
     env = environment(FakeEvaluator([KeyError("/secret/path")]))
     env.reset(task_id="relu")

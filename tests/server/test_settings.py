@@ -39,6 +39,7 @@ def test_every_variable_is_read(tmp_path: Path) -> None:
             "KERNEL_ENV_AUDIT_DIR": str(tmp_path / "audit"),
             "KERNEL_ENV_UID_BASE": "40000",
             "KERNEL_ENV_SLOTS": "5",
+            "KERNEL_ENV_MAX_WAITING": "9",
             "KERNEL_ENV_COMPILE_TIMEOUT_S": "10",
             "KERNEL_ENV_RUN_TIMEOUT_S": "20",
             "KERNEL_ENV_HOST_MEMORY_GB": "1.5",
@@ -59,6 +60,7 @@ def test_every_variable_is_read(tmp_path: Path) -> None:
         audit_dir=tmp_path / "audit",
         uid_base=40000,
         slots=5,
+        max_waiting=9,
         compile_timeout_s=10.0,
         run_timeout_s=20.0,
         host_memory_gb=1.5,
@@ -81,6 +83,7 @@ def test_every_variable_is_read(tmp_path: Path) -> None:
         ("KERNEL_ENV_UID_BASE", "0"),
         ("KERNEL_ENV_UID_BASE", "65533"),
         ("KERNEL_ENV_SLOTS", "2.5"),
+        ("KERNEL_ENV_MAX_WAITING", "-1"),
         ("KERNEL_ENV_HOST_MEMORY_GB", "inf"),
         ("KERNEL_ENV_POLICY", "lax"),
         ("KERNEL_ENV_AUDIT", "some"),
@@ -92,7 +95,9 @@ def test_a_bad_value_is_refused_and_its_variable_named(name: str, value: str) ->
         Settings.from_environ({name: value})
 
 
-@pytest.mark.parametrize("text", ["cpu,cuda:0", "cuda:0,cuda:0", "cuda:", "cuda:007", "", "CPU"])
+@pytest.mark.parametrize(
+    "text", ["cpu,cuda:0", "cpu:0,cuda:0", "cpu:1,cpu:1", "cpu,cpu:1", "cuda:0,cuda:0", "cuda:", "cuda:007", "", "CPU"]
+)
 def test_devices_of_two_kinds_or_named_twice_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"device"):
         parse_devices(text)

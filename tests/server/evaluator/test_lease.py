@@ -1,4 +1,4 @@
-"""One device, one evaluation at a time: exclusive, fair between sessions, and left in time."""
+"""What so many evaluations may hold at a time: never more, fair between sessions, a queue with an end."""
 
 import threading
 import time
@@ -27,11 +27,11 @@ class Queue:
 
     def join(self, session_id: str) -> None:
         """Wait in a thread; returns when the wait has begun."""
-        before = self.lease.waiting
+        before = self.lease.load
         self.threads.append(threading.Thread(target=self._hold, args=(session_id,)))
         self.threads[-1].start()
         end = time.monotonic() + 5
-        while self.lease.waiting == before and time.monotonic() < end:
+        while self.lease.load == before and time.monotonic() < end:
             time.sleep(0.001)
 
     def _hold(self, session_id: str) -> None:
@@ -46,8 +46,8 @@ class Queue:
 
 def test_a_free_device_is_held_at_once(lease: Lease) -> None:
     with lease.hold("a", end=0.0):  # a deadline that has passed does not matter when nobody waits
-        assert lease.waiting == 1
-    assert lease.waiting == 0
+        assert lease.load == 1
+    assert lease.load == 0
 
 
 def test_nobody_else_holds_it_meanwhile(lease: Lease) -> None:
@@ -97,7 +97,7 @@ def test_one_session_with_many_requests_does_not_starve_another(lease: Lease) ->
     with lease.hold("x"):
         for session_id in ("a", "a", "a", "b", "b"):
             queue.join(session_id)
-        assert lease.waiting == 6
+        assert lease.load == 6
     assert queue.finish() == ["a", "b", "a", "b", "a"]
 
 
@@ -107,7 +107,7 @@ def test_waiting_ends_at_its_time_and_leaves_the_queue(lease: Lease) -> None:
         with pytest.raises(Busy, match="evaluations wait"), lease.hold("b", end=start + 0.03):
             raise AssertionError("held twice")
         assert 0.03 <= time.monotonic() - start < 5
-        assert lease.waiting == 1
+        assert lease.load == 1
     with lease.hold("b", end=0.0):
         pass
 
@@ -120,7 +120,7 @@ def test_a_waiter_nobody_waits_for_gives_up(lease: Lease) -> None:
             lease.hold("b", None, lambda: next(answers)),
         ):
             raise AssertionError("held twice")
-        assert lease.waiting == 1
+        assert lease.load == 1
 
 
 def test_a_waiter_that_gave_up_was_not_served(lease: Lease) -> None:
@@ -138,7 +138,7 @@ def test_an_exception_gives_the_device_back(lease: Lease) -> None:
     with pytest.raises(KeyError), lease.hold("a"):
         raise KeyError("boom")
     with lease.hold("b", end=0.0):
-        assert lease.waiting == 1
+        assert lease.load == 1
 
 
 def test_memory_of_sessions_is_bounded_and_keeps_the_recent_ones(lease: Lease) -> None:
@@ -154,4 +154,42 @@ def test_several_devices_are_held_independently(lease: Lease) -> None:
     with ExitStack() as stack:
         stack.enter_context(lease.hold("a"))
         stack.enter_context(Lease().hold("a", end=0.0))
-        assert lease.waiting == 1
+        assert lease.load == 1
+
+
+def test_as_many_hold_as_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease_module, "POLL_S", 0.01)
+    lease = Lease(2)
+    with lease.hold("a"), lease.hold("b"):
+        assert (lease.held, lease.waiting) == (2, 0)
+        with pytest.raises(Busy), lease.hold("c", end=0.0):
+            raise AssertionError("held thrice")
+    with lease.hold("c", end=0.0):
+        assert lease.held == 1
+
+
+def test_a_full_queue_refuses_at_once_and_says_when_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease_module, "POLL_S", 0.01)
+    clock = [100.0]
+    monkeypatch.setattr("server.evaluator.lease.time.monotonic", lambda: clock[0])
+    lease = Lease(capacity=2, max_waiting=1)
+    with lease.hold("first"):
+        clock[0] += 8.0  # the mean from here on
+    queue = Queue(lease)
+    with lease.hold("a"), lease.hold("b"):
+        queue.join("c")
+        with pytest.raises(Busy, match=r"1 evaluations wait, no more may wait; try again in about 8 s") as refused:
+            lease.hold("d").__enter__()
+        assert refused.value.retry_after_s == 8.0  # two before it, two at a time
+    assert queue.finish() == ["c"]
+    with lease.hold("d"):
+        assert lease.load == 1
+
+
+def test_nobody_waits_where_nobody_may() -> None:
+    strict = Lease(max_waiting=0)
+    with strict.hold("a"), pytest.raises(Busy, match="no more may wait") as refused:
+        strict.hold("b").__enter__()
+    assert refused.value.retry_after_s is None  # nothing has ended yet: nothing is known
+    with strict.hold("b"):
+        assert strict.held == 1

@@ -91,7 +91,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Made:
         zygotes.append(FakeZygote())
         return cast(Zygote, zygotes[-1])
 
-    places = Places(2, cast(SlotPool, FakePool()), cast(WardenClient, warden), start)
+    places = Places(2, 8, cast(SlotPool, FakePool()), cast(WardenClient, warden), start)
     return Made(places, warden, zygotes)
 
 
@@ -150,19 +150,19 @@ def test_slot_that_changed_hands_stays_with_its_new_candidate(made: Made) -> Non
 
 
 def test_no_more_submissions_than_places_run_at_a_time(made: Made) -> None:
-    with made.places.reserved(None, None), made.places.reserved(None, None):
-        with pytest.raises(Busy, match="taken"), made.places.reserved(time.monotonic() + 0.01, None):
+    with made.places.reserved("a", None, None), made.places.reserved("a", None, None):
+        with pytest.raises(Busy, match="did not begin"), made.places.reserved("a", time.monotonic() + 0.01, None):
             pass
-        with pytest.raises(Busy, match="gone"), made.places.reserved(None, lambda: True):
+        with pytest.raises(Busy, match="gone"), made.places.reserved("a", None, lambda: True):
             pass
-    with made.places.reserved(time.monotonic(), None):
+    with made.places.reserved("a", time.monotonic(), None):
         pass
 
 
 def test_waiting_ends_when_the_evaluator_is_closed(made: Made) -> None:
-    with made.places.reserved(None, None), made.places.reserved(None, None):
+    with made.places.reserved("a", None, None), made.places.reserved("a", None, None):
         made.places.close()
-        with pytest.raises(EvaluatorError), made.places.reserved(None, None):
+        with pytest.raises(EvaluatorError), made.places.reserved("a", None, None):
             pass
 
 
