@@ -12,6 +12,7 @@ from pathlib import Path
 
 from kernel_env.terms import Precision, Split, Verdict
 from server.evaluator.results import EvalResult
+from server.tasks.reader import parse_task
 from server.tasks.task import Task
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -29,9 +30,20 @@ def small_task(name: str, kind: str = "cpu") -> Task:
     """Task that `task.py` in the folder `name` defines; comments at its top give its level and its precision."""
     source = (folder_of(kind) / name / "task.py").read_text(encoding="utf-8")
     notes = _notes(source)
-    precision = Precision(_one(notes, "precision"))
+    read = parse_task(source, f"{name}.py")
+    more = read.more_sources if kind == "cuda" else read.more_cpu_sources
+    source = source if read.cpu_source is None else read.cpu_source
     # Not the name alone: a built-in task of the same name may have rights of its own.
-    return Task(f"{name}_for_tests", int(_one(notes, "level")), Split.RESERVED, precision, source, origin="tests")
+    return Task(
+        f"{name}_for_tests",
+        int(_one(notes, "level")),
+        Split.RESERVED,
+        Precision(_one(notes, "precision")),
+        source,
+        origin="tests",
+        more_sources=more,
+        more_cpu_sources=more,
+    )
 
 
 class Intent(StrEnum):

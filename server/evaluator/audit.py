@@ -72,7 +72,7 @@ class Bundle(BaseModel):
     reasons: list[str]
     time_unix_s: float
     task: dict[str, Any]
-    """Fields of `tasks.task.Task`."""
+    """Fields of `tasks.task.Task`; of one that is judged at several sizes, the size in question."""
 
     code: str
     language: str
@@ -94,7 +94,8 @@ class Bundle(BaseModel):
     def the_task(self) -> Task:
         """The task as it was."""
         fields = {**self.task, "split": Split(self.task["split"]), "precision": Precision(self.task["precision"])}
-        return Task(**fields)
+        lists = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
+        return Task(**(fields | lists))
 
     def the_submission(self) -> Submission:
         """The submission as it was."""
@@ -213,7 +214,7 @@ class Archive:
         bundle = Bundle(
             format=1,
             reasons=[reason.value for reason in reasons],
-            time_unix_s=round(time.time(), 3),
+            time_unix_s=round(time.time(), 6),
             task=asdict(task),
             code=submission.code,
             language=submission.language.value,
@@ -241,7 +242,7 @@ class Archive:
             raise ValueError(f"{len(data)} bytes, more than {MAX_BYTES}")
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         task = re.sub(r"[^A-Za-z0-9]+", "-", str(bundle.task["task_id"]))[:40]
-        stamp = f"{bundle.time_unix_s:.3f}".replace(".", "")
+        stamp = f"{bundle.time_unix_s:.6f}".replace(".", "")
         name = f"{reason.value}.{stamp}.{task}.{bundle.code_sha256[:12]}.json"
         handle, partial = tempfile.mkstemp(dir=self._folder, suffix=".partial")  # mode 0600
         try:

@@ -198,9 +198,11 @@ class Evaluator:
             work = Work(self._shop, station, task, session_id, end, is_cancelled, phases, secret)
             result = work.run(submission, base)
         total = time.monotonic() - start
-        result = replace(result, queue_wait_s=work.waited_s, eval_s=total - work.waited_s, phases=phases)
-        self._archive.consider(task, submission, result, work.trail, lambda: self._environment(station))
-        return result
+        about: dict[str, Any] = {"queue_wait_s": work.waited_s, "eval_s": total - work.waited_s, "phases": phases}
+        for judged in work.judged:
+            seen = replace(judged.result, **about)
+            self._archive.consider(judged.task, submission, seen, judged.trail, lambda: self._environment(station))
+        return replace(result, **about)
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:

@@ -1,6 +1,7 @@
 """The text an agent reads after an evaluation: what went wrong and what to change, bounded and free of host paths."""
 
 import re
+from collections.abc import Sequence
 
 from kernel_env.terms import Verdict
 
@@ -45,6 +46,24 @@ def for_pass(timing: Timing, roofline: Roofline, suspicious: bool) -> str:
     if suspicious and share > 1:
         lines.append("This is faster than the limit allows; the result is kept for review.")
     return bounded("\n".join(lines))
+
+
+def at_size(text: str, number: int, sizes: int) -> str:
+    """Feedback for one of several sizes that a task is judged at, counted from 1."""
+    if sizes == 1:
+        return text
+    which = "the one you were shown" if number == 1 else "another than you were shown"
+    return bounded(f"At size {number} of {sizes}, {which}: {text}")
+
+
+def for_all_sizes(mean: str, parts: Sequence[str]) -> str:
+    """Feedback for a submission that is correct at all of several sizes.
+
+    Args:
+        mean: About geometric means over the sizes.
+        parts: About each size.
+    """
+    return bounded("\n".join([f"Over {len(parts)} sizes: {mean}", *parts]))
 
 
 def bounded(text: str) -> str:

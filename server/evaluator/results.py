@@ -1,7 +1,9 @@
 """What goes into an evaluation and what comes out. Values only: no process, no torch."""
 
 import hashlib
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import geometric_mean
 
 from kernel_env.terms import Language, Precision, Stage, Verdict
 
@@ -91,3 +93,53 @@ class EvalResult:
     def is_correct(self) -> bool:
         """Whether every output was right. `roofline_violation` is correct, and pays no speed term."""
         return self.verdict in {Verdict.PASSED, Verdict.ROOFLINE_VIOLATION}
+
+
+def over_sizes(results: Sequence[EvalResult]) -> EvalResult:
+    """One result for a task that was judged at several sizes.
+
+    Correct only if all are, else the last one. Times, the roofline's terms and the own share are geometric means, so
+    that every size weighs the same.
+
+    Args:
+        results: In the order judged; only the last one may have failed.
+    """
+    last = results[-1]
+    if len(results) == 1 or not last.is_correct:
+        return last
+    timings = [result.timing for result in results if result.timing is not None]
+    rooflines = [result.roofline for result in results if result.roofline is not None]
+    errors = [result.max_abs_err for result in results if result.max_abs_err is not None]
+    shares = [result.own_share for result in results]
+    modes = {timing.mode for timing in timings}
+    is_violation = any(result.verdict is Verdict.ROOFLINE_VIOLATION for result in results)
+    longest = max(zip(timings, rooflines, strict=True), key=lambda pair: pair[0].new_ms)[1]
+    return replace(
+        last,
+        verdict=Verdict.ROOFLINE_VIOLATION if is_violation else Verdict.PASSED,
+        max_abs_err=max(errors, default=None),
+        timing=Timing(
+            mode=modes.pop() if len(modes) == 1 else "eager",
+            new_ms=_mean(timing.new_ms for timing in timings),
+            ci_low_ms=_mean(timing.ci_low_ms for timing in timings),
+            ci_high_ms=_mean(timing.ci_high_ms for timing in timings),
+            calls=sum(timing.calls for timing in timings),
+            repetitions=sum(timing.repetitions for timing in timings),
+            ref_ms=_mean(timing.ref_ms for timing in timings),
+            ref_eager_ms=_mean(timing.ref_eager_ms for timing in timings),
+        ),
+        roofline=Roofline(
+            min_ms=_mean(roofline.min_ms for roofline in rooflines),
+            bound=longest.bound,
+            bytes_moved=_mean(roofline.bytes_moved for roofline in rooflines),
+            flops=_mean(roofline.flops for roofline in rooflines),
+        ),
+        suspicious=any(result.suspicious for result in results),
+        own_share=None if all(share is None for share in shares) else _mean(1.0 if s is None else s for s in shares),
+    )
+
+
+def _mean(values: Iterable[float]) -> float:
+    """Geometric mean; 0 if one of them is."""
+    found = list(values)
+    return 0.0 if min(found) <= 0 else geometric_mean(found)

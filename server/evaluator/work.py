@@ -25,7 +25,7 @@ from .candidate_process import KILL_TEXTS, Candidate, CandidateSpec, Failed
 from .child_programs import JudgeGone
 from .devices import candidate_devices
 from .places import Places
-from .results import EvalResult, Roofline, Submission, Timing
+from .results import EvalResult, Roofline, Submission, Timing, over_sizes
 from .station import Station
 
 CARD_TIMEOUT_S = 300.0
@@ -71,6 +71,16 @@ class Shop:
     """What is known of tasks, by device and task."""
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One size of a task, and what came of it."""
+
+    task: Task
+    result: EvalResult
+    trail: dict[str, Any] | None
+    """What the judge did with the submission; None if it did not come to it, or did not live to tell."""
+
+
 class Work:
     """One evaluation.
 
@@ -95,24 +105,43 @@ class Work:
         self._session_id, self._end, self._is_cancelled, self._phases = session_id, end, is_cancelled, phases
         self._secret = secret
         self.waited_s = 0.0
-        self.trail: dict[str, Any] | None = None
-        """What the judge did with the submission, for an audit; None before that, and if it did not live to tell."""
+        self.judged: list[Judged] = []
+        """What came of each size so far, for an audit."""
+
+        self._trail: dict[str, Any] | None = None
 
     def run(self, submission: Submission, base: EvalResult) -> EvalResult:
-        """Load, then judge under the lease.
+        """Judge at every size of the task, in a place of its own; ends at the first size that fails.
 
         Raises:
             Busy: Not begun in time, or cancelled.
             EvaluatorError: Our fault.
         """
+        results: list[EvalResult] = []
+        sizes = self._task.at_sizes(self._shop.kind)
         with self._place():
-            spec = self._spec(self._task, submission.code, "ModelNew", self._card())
-            try:
-                return self._run(spec, submission, base, self._lease)
-            except _Evicted:
-                # Somebody kept the device busy before its turn. With the device alone, each is seen for what it is.
-                with self._lease():
-                    return self._run_alone(spec, submission, base)
+            for number, self._task in enumerate(sizes, start=1):
+                result = self._run_at_one_size(submission, base)
+                self.judged.append(Judged(self._task, result, self._trail))
+                results.append(replace(result, feedback=feedback.at_size(result.feedback, number, len(sizes))))
+                if not result.is_correct:
+                    break
+        whole = over_sizes(results)
+        if len(results) > 1 and whole.timing is not None and whole.roofline is not None:
+            mean = feedback.for_pass(whole.timing, whole.roofline, whole.suspicious)
+            return replace(whole, feedback=feedback.for_all_sizes(mean, [result.feedback for result in results]))
+        return whole
+
+    def _run_at_one_size(self, submission: Submission, base: EvalResult) -> EvalResult:
+        """Load, then judge under the lease."""
+        self._trail = None
+        spec = self._spec(self._task, submission.code, "ModelNew", self._card())
+        try:
+            return self._run(spec, submission, base, self._lease)
+        except _Evicted:
+            # Somebody kept the device busy before its turn. With the device alone, each is seen for what it is.
+            with self._lease():
+                return self._run_alone(spec, submission, base)
 
     def _run_alone(self, spec: CandidateSpec, submission: Submission, base: EvalResult) -> EvalResult:
         """Hold the lease: then it is ended only for the reference of its own task, which it kept from being timed."""
@@ -310,7 +339,7 @@ class Work:
         extra = {"interpreted": interpreted, "mode": mode, "secret": self._secret}
         try:
             answer = self._request("evaluate", candidate, self._task, extra)
-            self.trail = answer.get("trail")
+            self._trail = answer.get("trail")
             self._station.absolve()
             return answer
         except JudgeGone:
@@ -343,7 +372,8 @@ class Work:
             **extra,
         )
         if op == "evaluate":
-            self._phases.update(answer.get("phases", {}))
+            for name, seconds in answer.get("phases", {}).items():
+                self._phases[name] = self._phases.get(name, 0.0) + seconds
         return answer
 
     def _serve(self, event: Mapping[str, Any], own_slot: int) -> None:

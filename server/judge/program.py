@@ -219,6 +219,8 @@ class Judge:
 
     def _floor(self, request: Mapping[str, Any]) -> Floor:
         reference = self._reference(request)
+        if reference.stated_bytes is not None:
+            return floor(reference.stated_bytes, reference.flops, reference.contract, self.ceilings)
         moved = reference.input_bytes + reference.output_bytes
         if reference.parameter_bytes > self._device.last_level_cache_bytes():
             moved += reference.parameter_bytes  # smaller ones stay in cache between calls

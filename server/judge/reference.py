@@ -2,6 +2,13 @@
 
 Trusted. Runs the task's own source, which is ours or the operator's. Expected outputs are computed from inputs made
 anew from their seed in memory that no candidate can map.
+
+Three constants of the task's module are read, each as the agent sees it:
+
+    FLOPS = batch * n           least floating-point operations, multiply and add counted as two, where torch's counter
+                                counts more than an honest kernel needs, or cannot see them
+    BYTES = 4 * n               least traffic, where that is not every input and parameter read and every output written
+    STRUCTURED_INPUTS = True    floating-point inputs keep the values `get_inputs()` draws
 """
 
 import copy
@@ -123,8 +130,8 @@ class Reference:
             UnsupportedTask: See its text.
         """
         self.task_id, self.contract, self._device = task_id, contract, device
-        self._free = has_free_inputs
         self._module = load_module(source, task_id)
+        self._free = has_free_inputs and not getattr(self._module, "STRUCTURED_INPUTS", False)
         torch.manual_seed(CALIBRATION_SEED)
         _require_room(self._module, device)
         with _running("get_init_inputs()"):
@@ -139,7 +146,9 @@ class Reference:
         inputs = self.make_inputs(first)
         with _running("Model.forward"), FlopCounterMode(display=False) as counter, torch.no_grad():
             raw = self.model(*inputs)
-        self.flops = float(counter.get_total_flops())
+        stated = _stated(self._module, "FLOPS")
+        self.flops = float(counter.get_total_flops()) if stated is None else stated
+        self.stated_bytes = _stated(self._module, "BYTES")
         self.output_spec = output_spec(raw, inputs)
         self.input_bytes = sum(a.nbytes for a in self.arguments if isinstance(a, TensorArgument))
         self.output_bytes = sum(t.numel() * t.element_size() for t in flatten(raw))
@@ -293,6 +302,20 @@ class Reference:
                     ratio, _ = error_ratio(result.reshape(-1, block), oracle.float().reshape(-1, block), base)
                     worst = max(worst, high_quantile(ratio))
         return worst
+
+
+def _stated(module: ModuleType, name: str) -> float | None:
+    """A number that the task's module states; None if it does not.
+
+    Raises:
+        UnsupportedTask: It is no number, or below zero.
+    """
+    value = getattr(module, name, None)
+    if value is None:
+        return None
+    if not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        raise UnsupportedTask(f"{name} must be a number, 0 or more")
+    return float(value)
 
 
 def _require_room(module: ModuleType, device: Device) -> None:

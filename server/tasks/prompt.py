@@ -59,7 +59,7 @@ _RULES = """\
 # Rules
 
 What you can rely on:
-- Shapes, data types and contiguity of the inputs are always those of `get_inputs()`.
+- {shapes}
 - Each call gets inputs with other content in other memory. Values are not those `get_inputs()` would draw: where the \
 task does not need them to be non-negative, probabilities, labels, indices, masks or of a special structure, they may \
 be negative, zero, repeated, up to 1000 in size, with rare spikes.
@@ -88,6 +88,12 @@ Every output of every call, timed calls included, is compared.
 Reward per turn: 0 unless every output is correct; else 0.3 + 2.7 * min(t_min / t, 1), where t is the measured time \
 per call and t_min the least time this device needs for the task's memory traffic and arithmetic under the contract.
 """
+
+_ONE_SIZE = "Shapes, data types and contiguity of the inputs are always those of `get_inputs()`."
+_SEVERAL_SIZES = """\
+The module is judged at {count} sizes, each in a process of its own: the one above, and {others} with other values for \
+{varying}. Data types and contiguity are always those of `get_inputs()`. Outputs must be right at every size; times \
+are geometric means over the sizes."""
 
 _CAPTURE = """\
 - Keep `forward` capturable in a CUDA graph: no synchronisation, no `.item()`, no transfer to the CPU. It will be \
@@ -150,6 +156,7 @@ def build_prompt(
             language=name, device=device_name, turns=_turns(max_turns), source=task.source_for(device_kind)
         ),
         _RULES.format(
+            shapes=_shapes(task, device_kind),
             contract=_CONTRACTS[task.precision],
             capture=_CAPTURE if on_cuda else "",
             policy=rule(policy, task.level),
@@ -163,6 +170,14 @@ def build_prompt(
     parts.append(_EXAMPLE.format(reference=_example(example, "reference"), solution=_example(example, language.value)))
     parts.append(_REPLY)
     return "\n".join(parts)
+
+
+def _shapes(task: Task, device_kind: str) -> str:
+    count = len(task.at_sizes(device_kind))
+    if count == 1:
+        return _ONE_SIZE
+    varying = ", ".join(f"`{name}`" for name in task.varying)
+    return _SEVERAL_SIZES.format(count=count, others="one" if count == 2 else count - 1, varying=varying)
 
 
 def _turns(max_turns: int) -> str:

@@ -1,10 +1,14 @@
 """Reads one task file: what it must define, its sizes for the GPU and for the CPU. Trusted side; parses, never runs.
 
 A task file is in KernelBench's format: `class Model`, `get_inputs()`, `get_init_inputs()`, constants at module level.
-Two more constants may stand there, and neither is part of the text an agent sees:
+More constants may stand there, none of them part of the text an agent sees:
 
     CPU_SIZES = {"batch_size": 256}     values that replace constants of the same name on the CPU device
+    MORE_SIZES = [{"batch_size": 100}]  further sizes at which a submission is judged, on a GPU
+    MORE_CPU_SIZES = [...]              the same on the CPU device, each on top of CPU_SIZES
     PRECISION = "ieee"                  contract, where the rule of `contract.py` would choose another
+
+The judge reads three more, `FLOPS`, `BYTES` and `STRUCTURED_INPUTS`, which stay in the text; see `judge.reference`.
 
 Header comments, `# level:` and `# precision:`, say the same as a folder and `PRECISION`; see `header.py`.
 """
@@ -21,15 +25,24 @@ from .contract import PRECISION_NAME, precision_of
 from .header import Header, read_header
 
 CPU_SIZES_NAME = "CPU_SIZES"
+MORE_SIZES_NAME = "MORE_SIZES"
+MORE_CPU_SIZES_NAME = "MORE_CPU_SIZES"
+MOST_SIZES = 8
+"""A submission is judged at each of them, in a process of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskFile:
-    """What a task file holds, both variants spelled out."""
+    """What a task file holds, every size spelled out."""
 
     source: str
     cpu_source: str | None
     precision: Precision
+    more_sources: tuple[str, ...] = ()
+    more_cpu_sources: tuple[str, ...] = ()
+    varying: tuple[str, ...] = ()
+    """Constants that differ between the sizes."""
+
     level: int | None = None
     """As the header states it."""
 
@@ -84,18 +97,26 @@ def parse_task(text: str, file_name: str) -> TaskFile:
     if header.problems:
         raise InvalidRequest(f"{file_name}: line {header.problems[0].line}: {header.problems[0].text}")
     positions = _Positions(text)
-    removals = [
-        positions.whole_lines(statement)
-        for name in (CPU_SIZES_NAME, PRECISION_NAME)
-        if (statement := _assignment(tree, name)) is not None
-    ]
+    names = (CPU_SIZES_NAME, MORE_SIZES_NAME, MORE_CPU_SIZES_NAME, PRECISION_NAME)
+    found = [statement for name in names if (statement := _assignment(tree, name)) is not None]
+    removals = [positions.whole_lines(statement) for statement in found]
     removals += [positions.line(number) for number in header.lines]
-    sizes = _cpu_sizes(tree, file_name)
-    resized = [_resize(tree, positions, name, value, file_name) for name, value in sizes.items()]
+
+    def at(sizes: dict[str, object], name: str) -> str:
+        resized = [_resize(tree, positions, constant, value, name, file_name) for constant, value in sizes.items()]
+        return _tidy(positions.apply([*removals, *resized]))
+
+    cpu_sizes = _cpu_sizes(tree, file_name)
+    more, more_cpu = (_more_sizes(tree, name, file_name) for name in (MORE_SIZES_NAME, MORE_CPU_SIZES_NAME))
+    if more_cpu and not cpu_sizes:
+        raise InvalidRequest(f"{file_name}: {MORE_CPU_SIZES_NAME} needs {CPU_SIZES_NAME}")
     return TaskFile(
-        source=_tidy(positions.apply(removals)),
-        cpu_source=_tidy(positions.apply([*removals, *resized])) if sizes else None,
+        source=at({}, ""),
+        cpu_source=at(cpu_sizes, CPU_SIZES_NAME) if cpu_sizes else None,
         precision=_precision(tree, header, file_name),
+        more_sources=tuple(at(sizes, MORE_SIZES_NAME) for sizes in more),
+        more_cpu_sources=tuple(at({**cpu_sizes, **sizes}, MORE_CPU_SIZES_NAME) for sizes in more_cpu),
+        varying=tuple(dict.fromkeys(name for sizes in (*more, *more_cpu) for name in sizes)),
         level=header.level,
     )
 
@@ -136,24 +157,43 @@ def _assignment(tree: ast.Module, name: str) -> ast.Assign | None:
 
 
 def _cpu_sizes(tree: ast.Module, file_name: str) -> dict[str, object]:
-    statement = _assignment(tree, CPU_SIZES_NAME)
-    if statement is None:
-        return {}
-    try:
-        sizes = ast.literal_eval(statement.value)
-    except (ValueError, TypeError, SyntaxError) as error:
-        raise InvalidRequest(f"{file_name}: {CPU_SIZES_NAME} must be a literal dict") from error
-    if not isinstance(sizes, dict) or not sizes or not all(isinstance(name, str) for name in sizes):
-        raise InvalidRequest(f"{file_name}: {CPU_SIZES_NAME} must map names of constants to values")
-    return sizes
+    value = _literal(tree, CPU_SIZES_NAME, "dict", file_name)
+    return {} if value is None else _sizes(value, CPU_SIZES_NAME, file_name)
 
 
-def _resize(tree: ast.Module, positions: "_Positions", name: str, value: object, file_name: str) -> _Edit:
+def _more_sizes(tree: ast.Module, name: str, file_name: str) -> list[dict[str, object]]:
+    value = _literal(tree, name, "list of dicts", file_name)
+    if value is None:
+        return []
+    if not isinstance(value, list) or not 1 <= len(value) < MOST_SIZES:
+        raise InvalidRequest(f"{file_name}: {name} must be a list of 1 to {MOST_SIZES - 1} dicts")
+    return [_sizes(sizes, name, file_name) for sizes in value]
+
+
+def _literal(tree: ast.Module, name: str, form: str, file_name: str) -> object:
+    """Value of a constant that is spelled out; None if it is not there."""
     statement = _assignment(tree, name)
     if statement is None:
-        raise InvalidRequest(
-            f"{file_name}: {CPU_SIZES_NAME} names {name}, which no single top-level assignment defines"
-        )
+        return None
+    try:
+        value: object = ast.literal_eval(statement.value)
+    except (ValueError, TypeError, SyntaxError) as error:
+        raise InvalidRequest(f"{file_name}: {name} must be a literal {form}") from error
+    return value
+
+
+def _sizes(value: object, name: str, file_name: str) -> dict[str, object]:
+    if not isinstance(value, dict) or not value or not all(isinstance(constant, str) for constant in value):
+        raise InvalidRequest(f"{file_name}: {name} must map names of constants to values")
+    return value
+
+
+def _resize(
+    tree: ast.Module, positions: "_Positions", constant: str, value: object, name: str, file_name: str
+) -> _Edit:
+    statement = _assignment(tree, constant)
+    if statement is None:
+        raise InvalidRequest(f"{file_name}: {name} names {constant}, which no single top-level assignment defines")
     return positions.replace(statement.value, repr(value))
 
 

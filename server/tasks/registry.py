@@ -21,8 +21,16 @@ from .splits import split_of
 from .task import Task
 
 _BUILTIN_FOLDER = Path(__file__).parent / "builtin"
-_BUILTIN_LEVEL_2 = frozenset({"linear_gelu"})
 _SUGGESTIONS = 3
+
+_PROVEN = frozenset(
+    {
+        *("conv2d", "gelu", "hard_sigmoid", "hard_tanh", "layer_norm", "leaky_relu", "linear_gelu", "log_softmax"),
+        *("matmul", "relu", "rms_norm", "sigmoid", "softmax", "sum_reduce", "swish", "tanh"),
+    }
+)
+"""Built-in tasks that were judged on a GPU. The others were on the CPU only, so a seed never selects them: they are
+`reserved`, and given to whoever asks for their id or that split."""
 
 logger = logging.getLogger(__name__)
 
@@ -150,7 +158,7 @@ def is_builtin(task_id: str) -> bool:
 
 def _builtin_entries() -> list[Entry]:
     entries = [
-        Entry(path.stem, path.name, path.read_bytes(), 2 if path.stem in _BUILTIN_LEVEL_2 else 1)
+        Entry(path.stem, path.name, path.read_bytes(), None)  # the header says the level, 1 unless it does
         for path in _BUILTIN_FOLDER.glob("*.py")
         if path.name[0] not in "_."
     ]
@@ -166,11 +174,14 @@ def _task(entry: Entry, origin: str) -> Task:
     return Task(
         task_id=entry.task_id,
         level=entry.level or read.level or 1,
-        split=split_of(entry.task_id),
+        split=split_of(entry.task_id) if origin != "builtin" or entry.task_id in _PROVEN else Split.RESERVED,
         precision=read.precision,
         source=read.source,
         cpu_source=read.cpu_source,
         origin=origin,
+        more_sources=read.more_sources,
+        more_cpu_sources=read.more_cpu_sources,
+        varying=read.varying,
     )
 
 

@@ -37,6 +37,14 @@ _SYNONYMS = {
     "matmul": "squarematrixmultiplication",
     "sumreduce": "sumreductionoveradimension",
     "conv2d": "convstandard2dsquareinputsquarekernel",
+    # The same operator in another type or form.
+    "matmulbf16": "squarematrixmultiplication",
+    "softmaxbf16": "softmax",
+    "layernormfp16": "layernorm",
+    "addrmsnorm": "rmsnorm",
+    "rmsnormbackward": "rmsnorm",
+    "batchedmatmul": "batchedmatrixmultiplication",
+    "crossentropy": "crossentropyloss",
 }
 
 

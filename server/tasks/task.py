@@ -1,6 +1,6 @@
 """A task: the reference module an agent has to beat, and the promises that go with it. Knows no device and no torch."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernel_env.terms import Language, Precision, Split
 
@@ -28,6 +28,25 @@ class Task:
 
     floor_validated: bool = False
     """True once no honest program was found to be faster than the roofline of this task."""
+
+    more_sources: tuple[str, ...] = ()
+    """Further sizes at which a submission is judged on a GPU; hidden from the agent."""
+
+    more_cpu_sources: tuple[str, ...] = ()
+    """The same on the CPU device."""
+
+    varying: tuple[str, ...] = ()
+    """Names of the constants that differ between the sizes."""
+
+    def at_sizes(self, device_kind: str) -> tuple["Task", ...]:
+        """A task of one size for each size judged on `device_kind`, the one the agent sees first."""
+        more = self.more_cpu_sources if device_kind == "cpu" else self.more_sources
+        if not more:
+            return (self,)
+        return tuple(
+            replace(self, source=source, cpu_source=None, more_sources=(), more_cpu_sources=(), varying=())
+            for source in (self.source_for(device_kind), *more)
+        )
 
     def source_for(self, device_kind: str) -> str:
         """Source at the size for `device_kind`, which is `cuda` or `cpu`."""

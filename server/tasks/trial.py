@@ -4,7 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import EvaluatorError
@@ -34,14 +34,26 @@ class Trial:
 
 
 def run(task: Task, *, timeout_s: float = TIMEOUT_S) -> Trial:
-    """Build and call the reference at its CPU size.
+    """Build and call the reference at each of its CPU sizes.
 
+    Returns:
+        Facts about the first size, findings about all.
     Raises:
-        EvaluatorError: Our fault: the child cannot be started, or its answer makes no sense.
+        EvaluatorError: Our fault: a child cannot be started, or its answer makes no sense.
     """
+    sizes = task.at_sizes("cpu")
+    trials = [_run_at_one_size(sized, task, timeout_s) for sized in sizes]
+    findings: list[Finding] = []
+    for number, trial in enumerate(trials, start=1):
+        where = "" if number == 1 else f"at further CPU size {number - 1}: "
+        findings += [replace(finding, message=where + finding.message) for finding in trial.findings]
+    return Trial(trials[0].facts, tuple(findings))
+
+
+def _run_at_one_size(sized: Task, task: Task, timeout_s: float) -> Trial:
     request = {
         "task_id": task.task_id,
-        "source": task.source_for("cpu"),
+        "source": sized.source_for("cpu"),
         "precision": task.precision.value,
         "has_free_inputs": has_free_inputs(task.task_id),
         "threads": min(_THREADS, os.cpu_count() or 1),

@@ -1,3 +1,4 @@
+# level: 2
 """Linear layer followed by GELU: matrix product, bias and activation."""
 
 import torch

@@ -8,7 +8,9 @@ from kernel_env.terms import UNSCORED, Verdict
 from server.evaluator.feedback import (
     MAX_FEEDBACK_CHARS,
     MAX_LOG_CHARS,
+    at_size,
     bounded,
+    for_all_sizes,
     for_failure,
     for_pass,
     tail_of,
@@ -32,6 +34,13 @@ def test_the_end_of_the_log_is_shown_when_there_is_one() -> None:
     text = for_failure(Verdict.RUNTIME_ERROR, "boom", "  printed\n")
     assert text == "runtime_error: boom\nOutput of the submission (end):\nprinted"
     assert "Output" not in for_failure(Verdict.RUNTIME_ERROR, "boom", " \n")
+
+
+def test_of_several_sizes_each_is_named() -> None:
+    assert at_size("passed", 1, 1) == "passed"
+    assert at_size("passed", 1, 3) == "At size 1 of 3, the one you were shown: passed"
+    assert at_size("timeout", 3, 3) == "At size 3 of 3, another than you were shown: timeout"
+    assert for_all_sizes("fast", ["one", "two"]) == "Over 2 sizes: fast\none\ntwo"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from kernel_env.terms import UNSCORED, Language, Stage, Verdict
-from server.evaluator.results import EvalResult, Roofline, Submission, Timing
+from server.evaluator.results import EvalResult, Roofline, Submission, Timing, over_sizes
 
 TIMING = Timing("graph", 1.0, 0.9, 1.1, calls=8, repetitions=16, ref_ms=2.0, ref_eager_ms=2.5)
 ROOFLINE = Roofline(0.5, "memory", 1e9, 0.0)
@@ -76,3 +76,50 @@ def test_a_result_is_checked_again_when_it_is_changed_and_never_in_place() -> No
 def test_phases_of_two_results_are_not_shared() -> None:
     first, second = (EvalResult(Verdict.TIMEOUT, Stage.COMPILE, "") for _ in range(2))
     assert first.phases is not second.phases
+
+
+def size(new_ms: float, min_ms: float, **changes: object) -> EvalResult:
+    timing = replace(
+        TIMING, new_ms=new_ms, ci_low_ms=new_ms, ci_high_ms=new_ms, ref_ms=2 * new_ms, ref_eager_ms=3 * new_ms
+    )
+    roofline = Roofline(min_ms, "memory" if new_ms < 5 else "compute", 1e6, 0.0)
+    made = EvalResult(Verdict.PASSED, Stage.DONE, "", timing=timing, roofline=roofline, max_abs_err=new_ms)
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def test_one_size_is_the_result() -> None:
+    result = size(1.0, 0.5)
+    assert over_sizes([result]) is result
+
+
+def test_over_sizes_times_and_terms_are_geometric_means() -> None:
+    whole = over_sizes([size(1.0, 0.5), size(9.0, 8.0), size(3.0, 2.0)])
+    assert whole.timing is not None
+    assert whole.roofline is not None
+    assert whole.timing.new_ms == pytest.approx(3.0)
+    assert [whole.timing.ref_ms, whole.timing.ref_eager_ms] == pytest.approx([6.0, 9.0])
+    assert (whole.timing.calls, whole.timing.repetitions, whole.timing.mode) == (24, 48, "graph")
+    assert whole.roofline.min_ms == pytest.approx(2.0)
+    assert whole.roofline.bound == "compute"
+    assert [whole.roofline.bytes_moved, whole.roofline.flops] == pytest.approx([1e6, 0.0])
+    assert whole.max_abs_err == 9.0
+    assert (whole.own_share, whole.suspicious, whole.verdict) == (None, False, Verdict.PASSED)
+
+
+def test_over_sizes_the_worst_is_kept() -> None:
+    whole = over_sizes(
+        [
+            size(1.0, 0.5, own_share=0.25),
+            size(1.0, 2.0, verdict=Verdict.ROOFLINE_VIOLATION, suspicious=True),
+            size(1.0, 0.5, timing=replace(TIMING, mode="eager")),
+        ]
+    )
+    assert (whole.verdict, whole.suspicious) == (Verdict.ROOFLINE_VIOLATION, True)
+    assert whole.timing is not None
+    assert whole.timing.mode == "eager"
+    assert whole.own_share == pytest.approx(0.25 ** (1 / 3))
+
+
+def test_a_size_that_failed_is_the_result() -> None:
+    failed = EvalResult(Verdict.INCORRECT_VALUE, Stage.CORRECTNESS, "why")
+    assert over_sizes([size(1.0, 0.5), failed]) is failed

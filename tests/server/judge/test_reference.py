@@ -47,6 +47,21 @@ def test_arguments_are_laid_out_one_after_the_other() -> None:
     assert (reference.input_bytes, reference.output_bytes) == (60 + 16 + 4, 60)
 
 
+def test_what_a_task_states_about_itself_counts() -> None:
+    source = task("return a[0] @ a[0]", "return [torch.rand(8, 8)]")
+    counted, stated = build(source), build(f"n = 3\nFLOPS = 2 * n\nBYTES = n\nSTRUCTURED_INPUTS = True\n{source}")
+    assert (counted.flops, counted.stated_bytes) == (2 * 8**3, None)
+    assert (stated.flops, stated.stated_bytes) == (6, 3)
+    assert len(counted.distributions) > 1
+    assert stated.distributions == (Distribution.AS_GIVEN,)
+
+
+@pytest.mark.parametrize("line", ["FLOPS = -1", "BYTES = float('nan')", "FLOPS = '7'", "BYTES = 1e999"])
+def test_a_statement_that_is_no_number_is_refused(line: str) -> None:
+    with pytest.raises(UnsupportedTask, match=f"{line[:5]} must be a number"):
+        build(f"{line}\n{task('return a[0] + 1', 'return [torch.rand(8)]')}")
+
+
 def test_the_same_draw_makes_the_same_inputs_and_leaves_integers_as_the_task_draws_them() -> None:
     reference = build(task("return a[0] * a[1]", "return [torch.rand(100), torch.randint(9, (100,))]"))
     draws = [Draw(5, Distribution.NORMAL), Draw(5, Distribution.AS_GIVEN), Draw(6, Distribution.NORMAL)]

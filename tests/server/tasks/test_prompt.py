@@ -20,6 +20,17 @@ def test_it_shows_the_task_at_the_size_of_the_device() -> None:
     assert TASKS.get("relu").source_for("cpu") in prompt(kind="cpu")
 
 
+def test_it_declares_further_sizes_and_shows_none() -> None:
+    assert "are always those of `get_inputs()`" in prompt()
+    assert "judged at" not in prompt()
+    for kind, others in (("cuda", "3 sizes, each in a process of its own: the one above, and 2 "), ("cpu", "2 sizes")):
+        text = prompt("cumsum", kind=kind)
+        assert others in text
+        assert "`rows`, `dim`" in text
+        assert "MORE_" not in text
+        assert all(sized.source not in text for sized in TASKS.get("cumsum").at_sizes(kind)[1:])
+
+
 def test_it_states_device_turns_and_reward() -> None:
     text = prompt(turns=7)
     assert "NVIDIA H200" in text

@@ -69,6 +69,51 @@ def test_text_after_non_ascii_characters_is_edited_at_the_right_place() -> None:
     assert 'text = "äöü"; n = 16  # ß' in cpu_source
 
 
+def test_further_sizes_replace_constants_in_turn_and_are_seen_by_nobody() -> None:
+    more = 'MORE_SIZES = [{"n": 100}, {"m": 7}]\nMORE_CPU_SIZES = [{"m": 3}]\nPRECISION'
+    read = parse_task(TASK.replace("PRECISION", more, 1), "double.py")
+    assert read.cpu_source is not None
+    shown = [read.source, read.cpu_source, *read.more_sources, *read.more_cpu_sources]
+    assert not any("SIZES" in source for source in shown)
+    sizes = [
+        (f"\nn = {n}  # rows\n" in source, f"m = {m}\n" in source) for source, n, m in zip(shown, *VALUES, strict=True)
+    ]
+    assert sizes == [(True, True)] * 5
+    assert read.varying == ("n", "m")
+
+
+VALUES = ((4096, 16, 100, 4096, 16), ("2**20", "2**20", "2**20", 7, 3))
+"""Of n and m: as written, on the CPU, at both further sizes, and at the further one on the CPU."""
+
+
+def test_without_further_sizes_there_are_none() -> None:
+    read = parse_task(TASK, "double.py")
+    assert (read.more_sources, read.more_cpu_sources, read.varying) == ((), (), ())
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("MORE_SIZES = {}", "list of 1 to 7 dicts"),
+        ("MORE_SIZES = []", "list of 1 to 7 dicts"),
+        ("MORE_SIZES = [{'n': 1}] * 2", "literal list of dicts"),
+        (f"MORE_SIZES = {[{'n': 1}] * 8}", "list of 1 to 7 dicts"),
+        ("MORE_SIZES = [{}]", "names of constants"),
+        ("MORE_SIZES = [{'k': 1}]", "MORE_SIZES names k"),
+        ("MORE_CPU_SIZES = [{'k': 1}]", "MORE_CPU_SIZES names k"),
+    ],
+)
+def test_malformed_sizes_are_refused(line: str, named: str) -> None:
+    with pytest.raises(InvalidRequest, match=named):
+        parse_task(TASK.replace("PRECISION", f"{line}\nPRECISION", 1), "double.py")
+
+
+def test_further_cpu_sizes_need_a_first_one() -> None:
+    text = TASK.replace('CPU_SIZES = {\n    "n": 16,\n}\n', "MORE_CPU_SIZES = [{'n': 1}]\n")
+    with pytest.raises(InvalidRequest, match="MORE_CPU_SIZES needs CPU_SIZES"):
+        parse_task(text, "double.py")
+
+
 def test_without_cpu_sizes_there_is_one_variant() -> None:
     text = TASK.replace('CPU_SIZES = {\n    "n": 16,\n}\n', "")
     assert parse_task(text, "double.py").cpu_source is None

@@ -11,10 +11,18 @@ from server.errors import InvalidRequest
 from server.tasks.pinned import PINNED_REVISION
 from server.tasks.registry import load_tasks
 
-BUILTIN = [
+PROVEN = [
     *("relu", "leaky_relu", "sigmoid", "tanh", "swish", "hard_sigmoid", "hard_tanh", "softmax", "log_softmax", "gelu"),
     *("layer_norm", "rms_norm", "sum_reduce", "matmul", "linear_gelu", "conv2d"),
 ]
+SEVERAL_SIZES = [
+    *("causal_attention", "grouped_query_attention", "sliding_window_attention", "decode_attention", "retention"),
+    *("rope", "add_rms_norm", "rms_norm_backward", "layer_norm_fp16", "group_norm", "swiglu", "geglu_bf16"),
+    *("moe_routing", "moe_combine", "grouped_gemm", "batched_matmul", "matmul_bf16", "int8_linear", "fp8_linear"),
+    *("cross_entropy", "top_k", "cumsum", "softmax_bf16", "embedding_bag", "depthwise_conv2d", "causal_conv1d"),
+    *("selective_scan", "adamw_step"),
+]
+BUILTIN = [*PROVEN, *SEVERAL_SIZES]
 
 TASK = """import torch
 import torch.nn as nn
@@ -37,7 +45,7 @@ def kernelbench(root: Path) -> Path:
     return root
 
 
-def test_builtin_suite_has_its_sixteen_tasks() -> None:
+def test_builtin_suite_is_whole() -> None:
     assert sorted(BUILTIN) == [task.task_id for task in load_tasks()]
 
 
@@ -46,13 +54,32 @@ def test_every_builtin_task_has_a_smaller_cpu_size() -> None:
         assert task.source_for("cpu") != task.source_for("cuda")
 
 
-def test_builtin_contracts() -> None:
-    tf32 = {task.task_id for task in load_tasks() if task.precision is Precision.TF32}
+@pytest.mark.parametrize("task_id", SEVERAL_SIZES)
+def test_newer_tasks_are_judged_at_several_sizes_on_every_device(task_id: str) -> None:
+    task = load_tasks().get(task_id)
+    assert len(task.at_sizes("cuda")) == 3
+    assert len(task.at_sizes("cpu")) == 2
+    assert task.varying
+
+
+def test_tasks_that_no_gpu_has_judged_are_reserved() -> None:
+    for task in load_tasks():
+        assert task.task_id in PROVEN or task.split is Split.RESERVED
+
+
+def test_builtin_contracts_of_the_older_tasks() -> None:
+    tf32 = {task.task_id for task in load_tasks() if task.precision is Precision.TF32 and task.task_id in PROVEN}
     assert tf32 == {"matmul", "linear_gelu", "conv2d"}
 
 
-def test_builtin_levels() -> None:
-    assert {task.task_id for task in load_tasks() if task.level == 2} == {"linear_gelu"}
+def test_types_of_sixteen_bits_and_fewer_are_lowp() -> None:
+    for task in load_tasks():
+        assert (task.precision is Precision.LOWP) == ("float16" in task.source), task.task_id
+
+
+def test_level_of_a_builtin_task_is_that_of_its_header() -> None:
+    levels = {task.task_id: task.level for task in load_tasks()}
+    assert (levels["relu"], levels["linear_gelu"], levels["cumsum"], levels["swiglu"]) == (1, 2, 1, 2)
 
 
 @pytest.mark.parametrize("below", ["", "KernelBench"])
