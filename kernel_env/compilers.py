@@ -25,7 +25,8 @@ _SOURCE_NAME = "submission"
 _CXX_FLAGS = ("-std=c++17", "-O3", "-march=native", "-fopenmp", "-fPIC", "-shared")
 _NVCC_FLAGS = ("-std=c++17", "-O3", "-Xcompiler", "-fPIC", "-shared", "--default-stream", "per-thread")
 _FIRST_ARCH_WITH_FAMILY_FEATURES = 9
-_FOLDER = "kernel_env_native"
+LIBRARY_FOLDER = "kernel_env_native"
+"""Below `$TORCH_EXTENSIONS_DIR`: where libraries are kept."""
 
 
 class NativeCompileError(RuntimeError):
@@ -113,12 +114,12 @@ _private_folder: list[Path] = []
 def _library_folder() -> Path:
     root = os.environ.get("TORCH_EXTENSIONS_DIR")
     if root:
-        folder = Path(root) / _FOLDER
+        folder = Path(root) / LIBRARY_FOLDER
         folder.mkdir(parents=True, exist_ok=True)
         return folder
     if not _private_folder:
         # mkdtemp gives mode 0700: nobody else can put a library where this process will load it.
-        _private_folder.append(Path(tempfile.mkdtemp(prefix=f"{_FOLDER}-")))
+        _private_folder.append(Path(tempfile.mkdtemp(prefix=f"{LIBRARY_FOLDER}-")))
     return _private_folder[0]
 
 

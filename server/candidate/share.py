@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from kernel_env.compilers import LIBRARY_FOLDER
 from kernel_env.native import NativeFunction
 
 from ..operators import is_arithmetic
@@ -174,7 +175,7 @@ def share_by_absence(run: Callable[[], Callable[[], None] | None]) -> float | No
 
 def has_other_kernels(scratch: str) -> bool:
     """Whether libraries were built and loaded whose launches nobody here knows: torch extensions, or built by hand."""
-    own = ("/kernel_env_native-", "/triton/")
+    own = (f"/{LIBRARY_FOLDER}/", "/triton/")
     maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
     built = {line.split(maxsplit=5)[5] for line in maps.splitlines() if f" {scratch}/" in line and ".so" in line}
     return any(not any(part in path for part in own) for path in built) or "cuda.bindings.nvrtc" in sys.modules

@@ -1,16 +1,20 @@
 """How much of a call own kernels do: by the clock of PyTorch's operators, and by leaving the kernels out."""
 
 import ctypes
+import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from kernel_env import native
 from kernel_env.native import NativeFunction
 from server.candidate.share import Launches, has_other_kernels, share_by_absence, share_by_clock
 from server.operators import is_arithmetic
+from server.sandbox import environ
 
 X = torch.randn(1024, 1024)
 
@@ -126,6 +130,24 @@ def test_share_is_what_goes_with_the_kernels(own_s: float, rest_s: float, share:
 def test_share_is_unknown_without_a_launch_or_a_capture() -> None:
     assert share_by_absence(lambda: lambda: works(0.001)) is None
     assert share_by_absence(lambda: None) is None
+
+
+SOURCE = 'extern "C" void nothing(int64_t n) {}'
+
+
+def test_libraries_whose_launches_are_known_are_no_other_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a candidate's environment puts them."""
+    folder = Path(environ.environment(str(tmp_path), "cpu", cores=1)["TORCH_EXTENSIONS_DIR"])
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(folder))
+    native.load(SOURCE, {"nothing": "int64_t n"}).nothing(1)
+    assert not has_other_kernels(str(tmp_path))
+    (built,) = folder.rglob("*.so")
+    other = shutil.copy(built, tmp_path / "by_hand.so")
+    assert not has_other_kernels(str(tmp_path))
+    ctypes.CDLL(str(other))
+    assert has_other_kernels(str(tmp_path))
 
 
 def test_libraries_of_nobody_are_no_other_kernels() -> None:
