@@ -36,7 +36,8 @@ from .places import Places
 from .results import EvalResult, Submission
 from .static_checks import check
 from .station import Station
-from .work import Shop, Work, threads_for
+from .task_on_device import Shop, threads_for
+from .work import Work
 
 logger = logging.getLogger(__name__)
 

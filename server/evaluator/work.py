@@ -4,9 +4,8 @@ Trusted side; no torch. What a submission does ends in a verdict. What we could 
 two are told apart by trying something of our own in the same place.
 """
 
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -14,37 +13,18 @@ from typing import Any, TypeAlias
 from kernel_env.terms import Language, Stage, Verdict
 
 from ..errors import EvaluatorError
-from ..sandbox.isolation import Isolation
-from ..sandbox.limits import Limits
-from ..settings import Settings
-from ..tasks.roles import has_free_inputs
 from ..tasks.task import Task
 from . import feedback
 from .canary import CANARY
 from .candidate_process import KILL_TEXTS, Candidate, CandidateSpec, Failed
 from .child_programs import JudgeGone
-from .devices import candidate_devices
-from .places import Places
 from .results import EvalResult, Roofline, Submission, Timing, over_sizes
 from .station import Station
-
-CARD_TIMEOUT_S = 300.0
-JUDGE_MARGIN_S = 240.0
-"""On top of the submission's own limits: hidden inputs, comparisons and teardown are our time."""
+from .task_on_device import Shop, TaskOnDevice, raise_if_ours, timed
 
 _DEVICE_FAULT = "the device or its judge failed while this submission ran; a trusted kernel runs there fine"
 _KEPT_BUSY = "the submission kept the device busy before its turn: import and construction must leave no work behind"
 _NO_DEVICE_MEMORY = "the device had not enough memory left for the inputs and outputs of the task"
-
-
-def threads_for(kind: str, devices: int = 1) -> int:
-    """Threads of a judge and of a candidate, on a host with so many devices of that kind.
-
-    On the CPU device half of the cores: a parallel loop whose threads compete with anything else for a core waits for a
-    time slice at its end, and is then ten times slower than it should be.
-    """
-    half = max(1, (os.cpu_count() or 1) // 2)
-    return max(1, half // devices) if kind == "cpu" else min(8, half)
 
 
 _Lease: TypeAlias = Callable[[], AbstractContextManager[None]]
@@ -52,23 +32,6 @@ _Lease: TypeAlias = Callable[[], AbstractContextManager[None]]
 
 class _Evicted(Exception):
     """The candidate was ended for the sake of another."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shop:
-    """What every evaluation of a server uses."""
-
-    kind: str
-    """`cpu` or `cuda`."""
-
-    threads: int
-    """Of a judge and of a candidate."""
-
-    settings: Settings
-    isolation: Isolation
-    places: Places
-    cards: dict[tuple[str, str], dict[str, Any]]
-    """What is known of tasks, by device and task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +65,7 @@ class Work:
         secret: str | None = None,
     ) -> None:
         self._shop, self._station, self._task = shop, station, task
+        self._at = TaskOnDevice(shop, station, task, phases)
         self._session_id, self._end, self._is_cancelled, self._phases = session_id, end, is_cancelled, phases
         self._secret = secret
         self.waited_s = 0.0
@@ -120,9 +84,10 @@ class Work:
         results: list[EvalResult] = []
         sizes = self._task.at_sizes(self._shop.kind)
         with self._place():
-            for number, self._task in enumerate(sizes, start=1):
+            for number, task in enumerate(sizes, start=1):
+                self._at = TaskOnDevice(self._shop, self._station, task, self._phases)
                 result = self._run_at_one_size(submission, base)
-                self.judged.append(Judged(self._task, result, self._trail))
+                self.judged.append(Judged(task, result, self._trail))
                 results.append(replace(result, feedback=feedback.at_size(result.feedback, number, len(sizes))))
                 if not result.is_correct:
                     break
@@ -135,13 +100,21 @@ class Work:
     def _run_at_one_size(self, submission: Submission, base: EvalResult) -> EvalResult:
         """Load, then judge under the lease."""
         self._trail = None
-        spec = self._spec(self._task, submission.code, "ModelNew", self._card())
+        spec = self._at.spec(submission.code, "ModelNew", self._card())
         try:
             return self._run(spec, submission, base, self._lease)
         except _Evicted:
             # Somebody kept the device busy before its turn. With the device alone, each is seen for what it is.
             with self._lease():
                 return self._run_alone(spec, submission, base)
+
+    def _card(self) -> dict[str, Any]:
+        """What is known of the task; the first to ask waits for the device."""
+        card = self._at.known_card
+        if card is None:
+            with self._lease(), timed(self._phases, "card"):
+                card = self._at.ask_card()
+        return card
 
     def _run_alone(self, spec: CandidateSpec, submission: Submission, base: EvalResult) -> EvalResult:
         """Hold the lease: then it is ended only for the reference of its own task, which it kept from being timed."""
@@ -151,7 +124,7 @@ class Work:
             return replace(base, verdict=Verdict.TIMING_REJECTED, stage=Stage.COMPILE, feedback=_KEPT_BUSY)
 
     def _run(self, spec: CandidateSpec, submission: Submission, base: EvalResult, lease: _Lease) -> EvalResult:
-        for mode in self._modes:
+        for mode in self._at.modes:
             # Torch cannot leave a failed capture cleanly, so the loop gets a process of its own.
             result = self._run_in(mode, spec, submission, base, lease)
             if result is not None:
@@ -165,7 +138,7 @@ class Work:
             EvaluatorError: That failed.
         """
         with self._place(), self._lease():
-            self._require_baseline(self._task)
+            self._at.require_baseline()
 
     def readmit(self) -> None:
         """Use a device again if a new judge judges a trusted module there.
@@ -174,26 +147,21 @@ class Work:
             EvaluatorError: It does not.
         """
         with self._place(), self._lease():
-            self._restart()
-            self._require_baseline(self._task)
+            self._at.restart()
+            self._at.require_baseline()
             self._station.absolve()
-
-    @property
-    def _modes(self) -> tuple[str, ...]:
-        """How calls are run, in the order tried."""
-        return ("graph", "eager") if self._shop.kind == "cuda" else ("eager",)
 
     def _run_in(
         self, mode: str, spec: CandidateSpec, submission: Submission, base: EvalResult, lease: _Lease
     ) -> EvalResult | None:
         """One candidate from load to verdict; None if its calls cannot be captured in graphs."""
         with self._shop.places.candidate(self._station.gpu_id, spec) as candidate:
-            with self._timed("load"):
+            with timed(self._phases, "load"):
                 failed = candidate.load()
             answer = None
             if failed is None:
                 with lease():
-                    self._require_baseline(self._task)
+                    self._at.require_baseline()
                     answer = self._judge(candidate, submission, mode)
                     if answer.get("not_capturable"):
                         return None
@@ -212,31 +180,6 @@ class Work:
         error = answer.get("max_abs_err") if answer else None
         return replace(base, verdict=failed.verdict, stage=failed.stage, feedback=text, max_abs_err=error)
 
-    def _spec(self, task: Task, code: str, entry: str, card: Mapping[str, Any]) -> CandidateSpec:
-        """What to start a candidate with."""
-        shop, gpu_id = self._shop, self._station.gpu_id
-        return CandidateSpec(
-            code=code,
-            entry=entry,
-            precision=task.precision,
-            init=card["init"],
-            compile_timeout_s=shop.settings.compile_timeout_s,
-            threads=shop.threads,
-            visible_device=gpu_id.removeprefix("cuda:") if shop.kind == "cuda" else "",
-            devices=candidate_devices(gpu_id),
-            limits=Limits(host_memory_bytes=int(shop.settings.host_memory_gb * 1e9)),
-            isolation=shop.isolation,
-            shared_bytes=card["shared_bytes"] if shop.kind == "cpu" else 0,
-        )
-
-    @contextmanager
-    def _timed(self, name: str) -> Iterator[None]:
-        start = time.monotonic()
-        try:
-            yield
-        finally:
-            self._phases[name] = self._phases.get(name, 0.0) + time.monotonic() - start
-
     @contextmanager
     def _place(self) -> Iterator[None]:
         start = time.monotonic()
@@ -252,101 +195,22 @@ class Work:
             self._end = None  # begun: the budget is for beginning, not for ending
             yield
 
-    def _key(self, task: Task) -> str:
-        """Name of the task at the size for this kind of device."""
-        return f"{task.task_id}:{hash(task.source_for(self._shop.kind))}"
-
-    def _request_fields(self, task: Task) -> dict[str, object]:
-        source = task.source_for(self._shop.kind)
-        return {
-            "task_key": self._key(task),
-            "task_id": task.task_id,
-            "source": source,
-            "precision": task.precision.value,
-            "has_free_inputs": has_free_inputs(task.task_id),
-            "floor_validated": task.floor_validated,
-            "level": task.level,
-            "policy": self._shop.settings.policy.value,
-            "compile_timeout_s": self._shop.settings.compile_timeout_s,
-            "run_timeout_s": self._shop.settings.run_timeout_s,
-        }
-
-    def _card(self) -> dict[str, Any]:
-        key = (self._station.gpu_id, self._key(self._task))
-        card = self._shop.cards.get(key)
-        if card is None:
-            with self._lease(), self._timed("card"):
-                card = self._ask_card(self._task)
-            self._shop.cards[key] = card
-        return card
-
-    def _ask_card(self, task: Task) -> dict[str, Any]:
-        """What the judge knows of a task. No submission is involved: a judge that ended before is replaced."""
-        try:
-            card = self._request_card(task)
-        except JudgeGone:
-            self._restart()
-            try:
-                card = self._request_card(task)
-            except JudgeGone as error:
-                raise EvaluatorError("the judge failed on the reference of this task") from error
-        _raise_if_ours(card)
-        return card
-
-    def _request_card(self, task: Task) -> dict[str, Any]:
-        fields = self._request_fields(task)
-        return self._station.judge.request("card", CARD_TIMEOUT_S, lambda _: None, (), **fields)
-
-    def _restart(self) -> None:
-        """New judge; what was stopped for the old one continues. Hold the lease."""
-        self._shop.places.loud(self._station.gpu_id)
-        self._station.restart()
-
-    def _require_baseline(self, task: Task) -> None:
-        """Time the reference in a process of its own, unless it is known. Hold the lease."""
-        station, key = self._station, self._key(task)
-        if key in station.baselines and station.judge.is_alive:
-            return
-        card = self._ask_card(task)
-        if not card["has_baseline"]:
-            self._time_reference(task, card)
-        station.baselines.add(key)
-
-    def _time_reference(self, task: Task, card: dict[str, Any]) -> None:
-        spec = self._spec(task, task.source_for(self._shop.kind), "Model", card)
-        with self._timed("baseline"):
-            for mode in self._modes:
-                answer = self._baseline_in(mode, task, spec)
-                if not answer.get("not_capturable"):
-                    break
-        if answer.get("gone"):
-            raise EvaluatorError("the process that timed the reference ended early")
-        _raise_if_ours(answer)
-
-    def _baseline_in(self, mode: str, task: Task, spec: CandidateSpec) -> dict[str, Any]:
-        with self._shop.places.candidate(self._station.gpu_id, spec) as candidate:
-            failed = candidate.load()
-            if failed is not None:
-                raise EvaluatorError(f"the reference of this task does not load: {failed.text}")
-            try:
-                return self._request("baseline", candidate, task, {"mode": mode})
-            except JudgeGone as error:
-                raise EvaluatorError("the judge failed while it timed the reference") from error
-
     def _judge(self, candidate: Candidate, submission: Submission, mode: str) -> dict[str, Any]:
         """The judge's answer; if it died, a verdict or our fault, as the canary decides."""
         interpreted = self._shop.kind == "cpu" and submission.language is Language.TRITON
         extra = {"interpreted": interpreted, "mode": mode, "secret": self._secret}
         try:
-            answer = self._request("evaluate", candidate, self._task, extra)
+            answer = self._at.request("evaluate", candidate, extra)
+            for name, seconds in answer.get("phases", {}).items():
+                self._phases[name] = self._phases.get(name, 0.0) + seconds
             self._trail = answer.get("trail")
             self._station.absolve()
             return answer
         except JudgeGone:
             self._shop.places.end(self._station.gpu_id, candidate)
-            self._restart()
+            self._at.restart()
         try:
-            self._require_baseline(CANARY)
+            TaskOnDevice(self._shop, self._station, CANARY, self._phases).require_baseline()
         except EvaluatorError:
             self._station.strike("canary")
             raise
@@ -358,32 +222,6 @@ class Work:
             "phases": {},
         }
 
-    def _request(self, op: str, candidate: Candidate, task: Task, extra: dict[str, object]) -> dict[str, Any]:
-        settings = self._shop.settings
-        answer = self._station.judge.request(
-            op,
-            settings.compile_timeout_s + settings.run_timeout_s + JUDGE_MARGIN_S,
-            lambda event: self._serve(event, candidate.slot_index),
-            (candidate.channel.sock.fileno(), candidate.pidfd),
-            slot=candidate.slot_index,
-            uid=candidate.uid,
-            pid=candidate.pid,
-            **self._request_fields(task),
-            **extra,
-        )
-        if op == "evaluate":
-            for name, seconds in answer.get("phases", {}).items():
-                self._phases[name] = self._phases.get(name, 0.0) + seconds
-        return answer
-
-    def _serve(self, event: Mapping[str, Any], own_slot: int) -> None:
-        """What the judge asks for about the other candidates of its device."""
-        places, gpu_id = self._shop.places, self._station.gpu_id
-        if event["event"] == "quiet":
-            places.quiet(gpu_id, own_slot, bool(event["on"]))
-        else:
-            places.evict(gpu_id, own_slot)
-
     def _failure(self, answer: dict[str, Any], candidate: Candidate) -> Failed | None:
         """What went wrong, if anything. Hold the lease."""
         if answer.get("gone"):
@@ -391,19 +229,12 @@ class Work:
         if answer.get("fault") == "memory":
             # Somebody else may hold the device's memory. Then the reference alone does not fit either, and that raises.
             self._shop.places.end(self._station.gpu_id, candidate)
-            self._time_reference(self._task, self._ask_card(self._task))
+            self._at.time_reference(self._at.ask_card())
             return Failed(Verdict.OUT_OF_MEMORY, Stage.CORRECTNESS, _NO_DEVICE_MEMORY)
-        _raise_if_ours(answer)
+        raise_if_ours(answer)
         if answer["stage"] != Stage.DONE:
             return Failed(Verdict(answer["verdict"]), Stage(answer["stage"]), answer["feedback"])
         return None
-
-
-def _raise_if_ours(answer: dict[str, Any]) -> None:
-    if "unsupported" in answer:
-        raise EvaluatorError(f"this task cannot be judged here: {answer['unsupported']}")
-    if "fault" in answer:
-        raise EvaluatorError("the device has not enough memory for this task")
 
 
 def _passed(answer: dict[str, Any], base: EvalResult) -> EvalResult:
