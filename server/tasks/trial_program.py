@@ -9,8 +9,9 @@ import json
 import os
 import resource
 import sys
-from collections.abc import Callable, Iterator
 from typing import Any
+
+from torch import Tensor
 
 from kernel_env.terms import Precision
 
@@ -19,13 +20,12 @@ from ..judge.device import CpuDevice
 from ..judge.distributions import Distribution, Draw
 from ..judge.reference import Reference
 from ..judge.structures import UnsupportedTask
+from .shortcuts import shortcuts_that_pass
 
 SEED = 20_240_602
 OTHER_SEED = 20_240_603
 MEMORY_SHARE = 3
 """Of the quarter of the host's memory that the judge lets a task have: three quarters for reference and copies."""
-
-_NO_SUCH_INPUT = "no input has the shape and type of the output"
 
 
 def main() -> None:
@@ -61,7 +61,8 @@ def examine(task_id: str, source: str, precision: str, has_free_inputs: bool, de
         reference = Trial(task_id, source, Precision(precision), has_free_inputs, device)
         report["distributions"] = [distribution.value for distribution in reference.distributions]
         report["factor"] = reference.tolerance.factor
-        report["shortcuts"] = _shortcuts(reference)
+        reference.perturb(SEED)
+        report["shortcuts"] = shortcuts_that_pass(reference, SEED, OTHER_SEED)
     except UnsupportedTask as error:
         report["refused"] = str(error)
     except Exception as error:  # noqa: BLE001 the task's code may raise anything, in any place
@@ -79,12 +80,13 @@ def _first_look(reference: Reference) -> dict[str, Any]:
         {"shape": list(shape), "dtype": str(dtype).removeprefix("torch.")}
         for shape, dtype in zip(spec.shapes, spec.dtypes, strict=True)
     ]
-    before = [value for value in reference.make_inputs(draw) if hasattr(value, "shape")]
-    after = [value for value in inputs if hasattr(value, "shape")]
+    before, after = (
+        [value for value in values if isinstance(value, Tensor)] for values in (reference.make_inputs(draw), inputs)
+    )
     return {
         "outputs": outputs,
         "two_runs": _likeness(first, second, BASE[reference.contract]),
-        "writes_to_inputs": not all(same_bits(was, now) for was, now in _pairs(before, after)),
+        "writes_to_inputs": not all(same_bits(was, now) for was, now in zip(before, after, strict=True)),
     }
 
 
@@ -95,50 +97,6 @@ def _likeness(first: list[Any], second: list[Any], tolerance: Tolerance) -> str:
     if all(same_bits(a.contiguous(), b.contiguous()) for a, b in pairs):
         return "equal"
     return "close" if all(compare(a, b, tolerance).is_right for a, b in pairs) else "different"
-
-
-def _shortcuts(reference: Reference) -> dict[str, Any]:
-    """Distributions under which each answer without a kernel is right; a text where the answer cannot be given."""
-    reference.perturb(SEED)
-    answers: dict[str, Callable[[list[Any], list[Any], list[Any]], list[Any] | None]] = {
-        "zeros": lambda expected, _inputs, _earlier: [want.new_zeros(want.shape) for want in expected],
-        "constant": lambda expected, _inputs, earlier: [_mean(was, want) for was, want in _pairs(earlier, expected)],
-        "input": lambda expected, inputs, _earlier: _inputs_like(expected, inputs),
-        "earlier output": lambda _expected, _inputs, earlier: earlier,
-    }
-    right: dict[str, Any] = {name: [] for name in answers}
-    for distribution in reference.distributions:
-        earlier = reference.expected(reference.make_inputs(Draw(OTHER_SEED, distribution)))
-        inputs = reference.make_inputs(Draw(SEED, distribution))
-        kept = [value.clone() if hasattr(value, "clone") else value for value in inputs]  # forward may write to its own
-        expected = reference.expected(inputs)
-        for name, answer in answers.items():
-            given = answer(expected, kept, earlier)
-            if given is None:
-                right[name] = _NO_SUCH_INPUT
-            elif all(compare(got, want, reference.tolerance).is_right for got, want in _pairs(given, expected)):
-                right[name].append(distribution.value)
-    return right
-
-
-def _pairs(left: list[Any], right: list[Any]) -> Iterator[tuple[Any, Any]]:
-    return zip(left, right, strict=True)
-
-
-def _mean(earlier: Any, like: Any) -> Any:
-    """Tensor as `like`, filled with the mean of an output for other inputs."""
-    return like.new_full(like.shape, earlier.double().mean().item()) if like.numel() else like
-
-
-def _inputs_like(expected: list[Any], inputs: list[Any]) -> list[Any] | None:
-    """For each output the first input of its shape and type; None if there is none for one of them."""
-    found = []
-    for want in expected:
-        like = [x for x in inputs if getattr(x, "shape", None) == want.shape and x.dtype == want.dtype]
-        if not like:
-            return None
-        found.append(like[0])
-    return found
 
 
 if __name__ == "__main__":

@@ -158,10 +158,11 @@ def test_calibration_widens_the_base_tolerance_and_lets_pytorch_pass(
             assert compare(own, oracle.to(own.dtype), tolerance).is_right
 
 
-def test_noise_of_pytorchs_own_sets_the_factor(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("contract", list(Precision))
+def test_noise_of_pytorchs_own_sets_the_factor(monkeypatch: pytest.MonkeyPatch, contract: Precision) -> None:
     monkeypatch.setattr(Reference, "_noise_ratio", lambda *_: 2.5)
-    reference = build(task("return a[0]", "return [torch.rand(4)]"))
-    assert reference.tolerance.factor == reference_module.NOISE_MARGIN * 2.5
+    reference = build(task("return a[0]", "return [torch.rand(4)]"), contract)
+    assert reference.tolerance.factor == reference_module.NOISE_MARGIN[contract] * 2.5
 
 
 def test_an_ill_conditioned_distribution_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:

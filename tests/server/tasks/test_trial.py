@@ -46,14 +46,19 @@ def test_good_task_has_facts_and_no_findings() -> None:
         "tolerance: 1 times that of the contract",
         "zeros: would fail",
         "constant: would fail",
+        "row means: would fail",
         "input: cannot be tried, no input has the shape and type of the output",
         "earlier output: would fail",
+        "eight bits: would fail",
+        "half of the inputs: would fail",
+        "inputs in TF32: would fail",
     )
 
 
 def test_shortcut_that_always_holds_is_a_finding() -> None:
     outcome = trial.run(task("return x * 0 + 3"))
-    assert [found.message.split(" would")[0] for found in outcome.findings] == ["constant", "earlier output"]
+    found = [finding.message.split(" would")[0] for finding in outcome.findings]
+    assert found == ["constant", "row means", "earlier output", "eight bits", "half of the inputs", "inputs in TF32"]
     assert "zeros: would fail" in outcome.facts
 
 
