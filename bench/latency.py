@@ -17,6 +17,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from kernel_env import KernelEnv
@@ -27,9 +28,20 @@ ROOT = Path(__file__).resolve().parents[1]
 START_TIMEOUT_S = 240.0
 
 
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that was started for a measurement."""
+
+    url: str
+    start_s: float
+    """Seconds until it was ready."""
+
+    pid: int
+
+
 @contextmanager
-def server() -> Iterator[tuple[str, float]]:
-    """A server on a free port; yields its URL and the seconds it took to be ready."""
+def server() -> Iterator[Server]:
+    """A server on a free port of 127.0.0.1."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -48,7 +60,7 @@ def server() -> Iterator[tuple[str, float]]:
                 if time.monotonic() - start > START_TIMEOUT_S:
                     raise SystemExit("the server did not start") from None
                 time.sleep(0.1)
-        yield url, time.monotonic() - start
+        yield Server(url, time.monotonic() - start, process.pid)
     finally:
         process.terminate()
         process.wait(10)
@@ -97,10 +109,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
     lines: list[dict[str, object]] = []
-    with server() as (url, start_s):
+    with server() as running:
         for pair in arguments.pairs:
             task_id, file, *count = pair.split("=")
-            measured = measure(url, task_id, Path(file), int(count[0]) if count else 1)
+            measured = measure(running.url, task_id, Path(file), int(count[0]) if count else 1)
             lines += measured
             walls = [float(str(line["wall_s"])) for line in measured]
             print(task_id, Path(file).name, measured[-1]["verdict"], [round(w, 2) for w in walls], flush=True)
@@ -110,7 +122,7 @@ def main() -> None:
             if len(walls) > 2:
                 print("    median after the first", round(statistics.median(walls[1:]), 3), flush=True)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    document = {"machine": machine.describe(), "start_s": start_s, "evaluations": lines}
+    document = {"machine": machine.describe(), "start_s": running.start_s, "evaluations": lines}
     arguments.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 

@@ -8,10 +8,13 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+from . import throughput_report
 from .markdown import table
 
 DATA = Path(__file__).parent / "data"
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
+
+PLOT = Path("plots") / "throughput.svg"
 
 STAGES = ("static", "load", "bind", "first_call", "estimate", "prepare", "correctness", "timing", "teardown")
 ONCE = ("card", "baseline")
@@ -19,7 +22,8 @@ ONCE = ("card", "baseline")
 INTRODUCTION = """# Benchmarks
 
 Written by `python -m bench.report` from the files in `bench/data`; do not edit. The programs that measure are
-`bench.latency`, `bench.accuracy` and `bench.kernelbench`. Machines are shared and noisy: compare figures of one run.
+`bench.latency`, `bench.accuracy`, `bench.kernelbench` and `bench.throughput`. Machines are shared and noisy: compare
+figures of one run.
 """
 
 BESIDE = """## One evaluation, beside KernelBench's own evaluator
@@ -50,6 +54,12 @@ def main() -> None:
     latency, kernelbench, accuracy = (_load(name) for name in ("latency", "kernelbench", "accuracy"))
     parts = [INTRODUCTION, _machine(latency), _beside_kernelbench(latency, kernelbench), _stages(latency)]
     parts += [_kernels(latency), _accuracy(accuracy)]
+    loads = [document for kind in ("cuda", "cpu") if (document := _load(f"throughput_{kind}"))]
+    if loads:
+        from . import plots  # noqa: PLC0415 a GPU host may have no matplotlib, and measures all the same
+
+        plots.throughput(loads, PAGE.parent / PLOT)
+        parts += [throughput_report.section(loads), f"![evaluations a minute and seconds a step]({PLOT})\n"]
     PAGE.write_text("\n".join(part for part in parts if part), encoding="utf-8")
 
 

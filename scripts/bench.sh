@@ -17,5 +17,7 @@ done
 "$PY" -m bench.latency --out bench/data/latency.json "${pairs[@]}"
 "$PY" -m bench.kernelbench --checkout "$KERNEL_ENV_TASKS" --out bench/data/kernelbench.json \
     "$relu=$kernels/relu_triton.py=triton" "$relu=$kernels/relu_load_inline_cuda.py=cuda"
+"$PY" -m bench.throughput --out bench/data/throughput_cuda.json --seconds 30 \
+    "${pairs[@]/%=[0-9]/}"
 "$PY" -m bench.accuracy --out bench/data/accuracy.json
 "$PY" -m bench.report
