@@ -1,6 +1,7 @@
 """Whole evaluations of the corpus, and settings with limits that a broken submission reaches soon."""
 
 import os
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -87,8 +88,8 @@ def processes_of_slots() -> list[int]:
 
 def children() -> list[int]:
     """Processes this one has started and not yet collected."""
-    return [
-        int(pid)
-        for thread in Path("/proc/self/task").iterdir()
-        for pid in (thread / "children").read_text(encoding="utf-8").split()
-    ]
+    found = []
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # threads come and go
+            found += [int(pid) for pid in (thread / "children").read_text(encoding="utf-8").split()]
+    return found

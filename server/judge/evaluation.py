@@ -350,24 +350,25 @@ class Evaluation:
             self._run(Plan.ALL, self._order, is_warm=False)
         calls = len(self._order)
         half = max(1, calls // 2)
-        walls: dict[Plan, list[float]] = {Plan.ALL: [], Plan.HALF: [], Plan.SINGLE: []}
+        walls: dict[Plan, list[float]] = {Plan.ALL: [], Plan.HALF: [], Plan.SINGLE: [], Plan.NONE: []}
         plans = [Plan.ALL] * self._schedule.whole_repetitions + [Plan.SINGLE] * self._schedule.short_repetitions
         if 1 < half < calls:
             plans += [Plan.HALF] * self._schedule.short_repetitions
+        if self._schedule.times_empty:
+            # Among the others: a host that is busy for a moment would prolong all of them in a row.
+            plans += [Plan.NONE] * EMPTY_REPETITIONS
+            walls[Plan.NONE].append(self._run(Plan.NONE, []))
         source = self._seeds.source("plans", len(self.trail.repetitions))
         source.shuffle(plans)
-        empty = [self._run(Plan.NONE, []) for _ in range(EMPTY_REPETITIONS)] if self._schedule.times_empty else []
         end = time.monotonic() + TIMING_BUDGET_S
         for plan in plans:
             enough = len(walls[Plan.ALL]) >= LEAST_WHOLE_REPETITIONS and bool(walls[Plan.SINGLE])
             if enough and time.monotonic() > end:
                 break
-            chosen = {Plan.ALL: self._order, Plan.HALF: self._order[:half]}.get(plan) or [source.choice(self._order)]
-            walls[plan].append(self._run(plan, chosen))
-        samples = Samples(
-            calls, half, tuple(walls[Plan.ALL]), tuple(walls[Plan.HALF]), tuple(walls[Plan.SINGLE]), tuple(empty)
-        )
-        return samples, sum(len(w) for w in walls.values())
+            chosen = {Plan.ALL: self._order, Plan.HALF: self._order[:half], Plan.NONE: []}.get(plan)
+            walls[plan].append(self._run(plan, [source.choice(self._order)] if chosen is None else chosen))
+        whole, halves, single, empty = (tuple(walls[plan]) for plan in (Plan.ALL, Plan.HALF, Plan.SINGLE, Plan.NONE))
+        return Samples(calls, half, whole, halves, single, empty), len(whole) + len(halves) + len(single)
 
     def _run(
         self, plan: Plan, chosen: list[int], draws: dict[int, Draw] | None = None, *, is_warm: bool = True

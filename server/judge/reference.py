@@ -147,8 +147,8 @@ class Reference:
         inputs = self.make_inputs(first)
         with _running("Model.forward"), FlopCounterMode(display=False) as counter, torch.no_grad():
             raw = self.model(*inputs)
-        stated = _stated(self._module, "FLOPS")
-        self.flops = float(counter.get_total_flops()) if stated is None else stated
+        self.stated_flops = _stated(self._module, "FLOPS")
+        self.flops = float(counter.get_total_flops()) if self.stated_flops is None else self.stated_flops
         self.stated_bytes = _stated(self._module, "BYTES")
         self.output_spec = output_spec(raw, inputs)
         self.input_bytes = sum(a.nbytes for a in self.arguments if isinstance(a, TensorArgument))

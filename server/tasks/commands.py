@@ -1,6 +1,6 @@
 """`kernel-env tasks`: what there is to solve, where to get more, and what is wrong with a file. Trusted side.
 
-Exit codes beyond those of `server.cli`: 1 when `lint` found something, or `fetch` could not fetch.
+Exit codes beyond those of `server.cli`: 1 when `lint` or `audit` found something, or `fetch` could not fetch.
 """
 
 import json
@@ -12,6 +12,7 @@ from typing import Annotated
 
 import cyclopts
 
+from .cards import TASK_TIMEOUT_S, Card, audit, fastest_ms, faults_of
 from .fetch import SOURCE, FetchFailed, export_line, fetch, instructions
 from .lint import Finding, lint_file
 from .pinned import PINNED_REVISION, kernelbench
@@ -52,6 +53,43 @@ def tasks_app(source: Callable[[], str | None]) -> cyclopts.App:
         for name, value in _facts(task).items():
             _say(f"# {name}: {value}")
         _say(task.source.rstrip("\n"))
+
+    @app.command(name="audit")
+    def audit_tasks(
+        *task_ids: str,
+        device: str = "cpu",
+        out: Path = Path("cards.jsonl"),
+        with_compile: Annotated[bool, cyclopts.Parameter(name="--compile", negative=())] = False,
+        limit_s: float | None = None,
+        task_timeout_s: float = TASK_TIMEOUT_S,
+    ) -> int:
+        """Measure what each task moves and computes, which answers without a kernel pass, and how fast PyTorch is.
+
+        Goes on where a run that was cut off has stopped.
+
+        Args:
+            task_ids: Default: all of them.
+            device: `cpu`, or `cuda:0`.
+            out: File with one line per task and size.
+            with_compile: Time `torch.compile` as well.
+            limit_s: Begin no task after so many seconds.
+            task_timeout_s: Limit of one task, seconds.
+        """
+        known = load_tasks(source())
+        tasks = [known.get(task_id) for task_id in task_ids] or list(known)
+        cards = audit(
+            tasks,
+            device,
+            out,
+            with_compile=with_compile,
+            limit_s=limit_s,
+            task_timeout_s=task_timeout_s,
+            tell=lambda card: _say(_summary(card)),
+        )
+        bad = [card for card in cards if faults_of(card)]
+        sizes = sum(len(task.at_sizes(device.partition(":")[0])) for task in tasks)
+        _say(f"{len(cards)} of {sizes} sizes of {len(tasks)} tasks, {len(bad)} with a fault")
+        return EXIT_FOUND if bad or len(cards) < sizes else 0
 
     app.command(fetch_tasks, name="fetch")
     app.command(lint_task, name="lint")
@@ -124,6 +162,15 @@ def _facts(task: Task) -> dict[str, str | int]:
         "precision": task.precision.value,
         "origin": task.origin,
     }
+
+
+def _summary(card: Card) -> str:
+    faults = faults_of(card)
+    if card.get("refused") is None:
+        speed = f"floor {card['floor_ms']:.4g} ms ({card['bound']}), PyTorch {fastest_ms(card):.4g} ms"
+    else:
+        speed = ""
+    return f"{card['task']} {card['size']}: {'; '.join([*faults, speed]) if faults else speed}"
 
 
 def _line(file: Path, finding: Finding) -> str:

@@ -60,7 +60,7 @@ def _run_at_one_size(sized: Task, task: Task, timeout_s: float) -> Trial:
     }
     try:
         ended = run_to_end(
-            command_of("tasks.trial_program", ()),
+            command_of("examiner.trial_program", ()),
             program_environment("cpu", "cpu", {}),
             timeout_s=timeout_s,
             stdin=json.dumps(request).encode(),

@@ -2,11 +2,11 @@
 
 import pytest
 
+from server.examiner.trial_program import examine
 from server.judge.device import CpuDevice
 from server.tasks.registry import load_tasks
 from server.tasks.roles import has_free_inputs
 from server.tasks.task import Task
-from server.tasks.trial_program import examine
 
 SIZES = [
     pytest.param(sized, id=f"{task.task_id}-{number}")

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from kernel_env.terms import Precision
+from server.examiner.trial_program import examine
 from server.judge.device import CpuDevice
 from server.tasks.registry import load_tasks
-from server.tasks.trial_program import examine
 
 TASK = """import torch
 import torch.nn as nn

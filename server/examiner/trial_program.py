@@ -9,6 +9,7 @@ import json
 import os
 import resource
 import sys
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from torch import Tensor
@@ -16,7 +17,7 @@ from torch import Tensor
 from kernel_env.terms import Precision
 
 from ..judge.compare import BASE, Tolerance, compare, same_bits
-from ..judge.device import CpuDevice
+from ..judge.device import CpuDevice, Device
 from ..judge.distributions import Distribution, Draw
 from ..judge.reference import Reference
 from ..judge.structures import UnsupportedTask
@@ -40,9 +41,18 @@ def main() -> None:
         answer.write(json.dumps(examine(device=device, **request)).encode())
 
 
-def examine(task_id: str, source: str, precision: str, has_free_inputs: bool, device: CpuDevice) -> dict[str, Any]:
+def examine(
+    task_id: str,
+    source: str,
+    precision: str,
+    has_free_inputs: bool,
+    device: Device,
+    measure: Callable[[Reference], Mapping[str, Any]] = lambda _: {},
+) -> dict[str, Any]:
     """What there is to say about a task.
 
+    Args:
+        measure: Called with the reference if it can be judged; what it returns is added.
     Returns:
         `refused`: why it cannot be judged, or None. `outputs`: shape and type of each. `two_runs`: `equal`,
         `close` or `different`. `writes_to_inputs`. `distributions`, `factor`: of the calibration. `shortcuts`: for
@@ -63,6 +73,7 @@ def examine(task_id: str, source: str, precision: str, has_free_inputs: bool, de
         report["factor"] = reference.tolerance.factor
         reference.perturb(SEED)
         report["shortcuts"] = shortcuts_that_pass(reference, SEED, OTHER_SEED)
+        report.update(measure(reference))
     except UnsupportedTask as error:
         report["refused"] = str(error)
     except Exception as error:  # noqa: BLE001 the task's code may raise anything, in any place

@@ -1,0 +1,62 @@
+"""The time of a reference on a busy host: it is measured again, and the least handoff known is what counts."""
+
+from typing import cast
+
+import pytest
+
+from server.judge.device import CpuDevice
+from server.judge.evaluation import Evaluation, Measured
+from server.judge.program import BASELINE_ATTEMPTS, BUSY_FACTOR, Baseline, Judge
+from server.judge.schedule import SCHEDULES
+from server.judge.timing import Estimate
+
+USUAL_S = SCHEDULES["cpu"].usual_handoff_s
+BUSY_S = 2 * BUSY_FACTOR * USUAL_S
+
+
+def measured(handoff_s: float) -> Measured:
+    return Measured("eager", Estimate(1e-3, 1e-3, 1e-3, handoff_s), 4, 16, 0.0)
+
+
+class Host:
+    """Times the reference; so busy, one time after the other."""
+
+    def __init__(self, *handoffs_s: float) -> None:
+        self.handoffs_s = list(handoffs_s)
+
+    def time(self, handoff_s: float | None) -> Measured:
+        assert handoff_s is None
+        return measured(self.handoffs_s.pop(0))
+
+
+@pytest.fixture
+def judge() -> Judge:
+    made = Judge.__new__(Judge)
+    made._device, made._baselines = CpuDevice(1), {}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("handoffs_s", "taken_s", "left"),
+    [
+        ((USUAL_S, 0.0), USUAL_S, 1),
+        ((BUSY_S, USUAL_S, 0.0), USUAL_S, 1),
+        ((BUSY_S, 3 * BUSY_S, 2 * BUSY_S, 0.0), BUSY_S, 1),
+    ],
+)
+def test_a_reference_timed_on_a_busy_host_is_timed_again(
+    judge: Judge, handoffs_s: tuple[float, ...], taken_s: float, left: int
+) -> None:
+    host = Host(*handoffs_s)
+    assert judge._undisturbed(cast(Evaluation, host)).estimate.handoff_s == taken_s
+    assert len(host.handoffs_s) == left
+    assert len(handoffs_s) - left <= BASELINE_ATTEMPTS
+
+
+def test_a_handoff_is_never_larger_than_that_of_another_task(judge: Judge) -> None:
+    """Subtracting what one busy moment added would pay every submission to the task."""
+    busy, quiet = (Baseline(None, measured(handoff_s).estimate) for handoff_s in (BUSY_S, USUAL_S))
+    judge._baselines = {"busy": busy}
+    assert judge._handoff_s(busy, "eager") == BUSY_S
+    judge._baselines = {"busy": busy, "quiet": quiet}
+    assert judge._handoff_s(busy, "eager") == USUAL_S
