@@ -25,6 +25,7 @@ from .schedule import (
     SCHEDULES,
     SHORTEST_CALL_S,
     TIMING_BUDGET_S,
+    most_bytes_per_call,
 )
 from .seeds import Seeds
 from .timing import Estimate, Samples, estimate
@@ -33,6 +34,9 @@ from .witness import Witness
 
 TRIALS = 6
 """Correctness trials; every distribution of the task comes up at least once."""
+
+MEMORY_SHARE = 0.45
+"""Of the free memory, for inputs and outputs of all calls. Calls may be laid out anew while the old ones are there."""
 
 SLOTS_PER_PACKET = 400
 
@@ -237,12 +241,14 @@ class Evaluation:
         return max(1, min(wanted, most_calls) if most_calls else wanted)
 
     def _most_calls_in_memory(self) -> int:
-        return int(0.45 * self._device.free_bytes() / (self._reference.set_bytes + self._bytes_per_call()))
+        return int(MEMORY_SHARE * self._device.free_bytes() / (self._reference.set_bytes + self._bytes_per_call()))
 
     def _bytes_per_call(self) -> int:
-        slack = self._schedule.slack_bytes
-        claimed = min(self._allocated, 8 * (self._reference.output_bytes + self._reference.input_bytes) + slack)
-        return max(self._reference.output_bytes, claimed) + slack
+        plan = self._schedule
+        claimed = min(self._allocated, most_bytes_per_call(self._reference, plan))
+        # What a call took counts what it gave back; the rest is for a module that uses that again.
+        claimed = min(claimed, int(MEMORY_SHARE * self._device.free_bytes() / plan.least_calls) - plan.slack_bytes)
+        return max(self._reference.output_bytes, claimed) + plan.slack_bytes
 
     def check(self, trials: int = TRIALS) -> None:
         """Correctness trials: single calls on fresh inputs, every distribution at least once.

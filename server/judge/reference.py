@@ -25,6 +25,7 @@ from kernel_env.terms import Precision
 
 from ..conventions import silence_dropout
 from ..protocol import DTYPES
+from .allocations import AllocationCounter
 from .compare import BASE, Tolerance, block_elements, error_ratio
 from .conditioning import SpecialPlaces, as_double, high_quantile
 from .device import Device
@@ -145,8 +146,16 @@ class Reference:
         self.slots, self.state_bytes = self._layout_state()
         first = Draw(CALIBRATION_SEED, Distribution.AS_GIVEN)
         inputs = self.make_inputs(first)
-        with _running("Model.forward"), FlopCounterMode(display=False) as counter, torch.no_grad():
+        with (
+            _running("Model.forward"),
+            FlopCounterMode(display=False) as counter,
+            AllocationCounter() as allocations,
+            torch.no_grad(),
+        ):
             raw = self.model(*inputs)
+        self.allocated_bytes: int = allocations.total_bytes
+        """Sizes of all tensors that a call makes, those included that it gives back."""
+
         self.stated_flops = _stated(self._module, "FLOPS")
         self.flops = float(counter.get_total_flops()) if self.stated_flops is None else self.stated_flops
         self.stated_bytes = _stated(self._module, "BYTES")

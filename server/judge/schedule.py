@@ -74,7 +74,13 @@ ENOUGH = 0.6
 """Share of the wanted length of a repetition that is good enough."""
 
 
+def most_bytes_per_call(reference: Reference, plan: Schedule) -> int:
+    """Most memory that one call may take of the block for outputs: what computes as the reference does fits."""
+    usual: int = 8 * (reference.output_bytes + reference.input_bytes)
+    return max(usual, 2 * reference.allocated_bytes) + plan.slack_bytes
+
+
 def most_shared_bytes(reference: Reference, plan: Schedule) -> int:
     """Most memory of the judge's that a candidate maps: for one call, for K calls, and again if K was too small."""
-    per_call = 8 * (reference.output_bytes + reference.input_bytes) + 2 * plan.slack_bytes
+    per_call = most_bytes_per_call(reference, plan) + plan.slack_bytes
     return reference.state_bytes + (1 + 2 * plan.most_calls) * (reference.set_bytes + PIECE_BYTES + per_call)

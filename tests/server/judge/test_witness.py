@@ -39,6 +39,17 @@ def test_process_that_stays_stopped_has_not_run(spinner: int) -> None:
     assert not witness.has_run()
 
 
+@pytest.mark.parametrize("moving", [0, 3])
+def test_clocks_that_still_move_are_read_until_they_stand(monkeypatch: pytest.MonkeyPatch, moving: int) -> None:
+    """A task that is on its way off its core is charged for what holds it up there."""
+    readings = [{1: float(number)} for number in range(moving)] + [{1: 100.0}] * 3
+    monkeypatch.setattr("server.judge.witness._clocks", lambda _: readings.pop(0))
+    witness = Witness(Target(root_pid=2))
+    witness.mark()
+    assert len(readings) == 1
+    assert not witness.has_run()
+
+
 def test_process_that_was_woken_and_stopped_again_has_run(spinner: int) -> None:
     witness = Witness(Target(root_pid=spinner))
     witness.mark()
