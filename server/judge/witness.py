@@ -12,8 +12,8 @@ from ..sandbox.process_table import ProcessTable, Target
 SLACK_S = 2e-4
 """A task that has just been marked as stopped may still be on its way off the core. Too short to be worth a wake-up."""
 
-SETTLE_S = 5e-5
-SETTLE_READINGS = 40
+SETTLE_S = 3e-5
+SETTLE_READINGS = 60
 
 _CPUCLOCK_SCHED = 2
 """Which clock of a process: what the scheduler counted, in nanoseconds."""
@@ -37,7 +37,9 @@ class Witness:
         """
         used_s = self._now()
         for _ in range(SETTLE_READINGS):
-            time.sleep(SETTLE_S)
+            end = time.perf_counter() + SETTLE_S
+            while time.perf_counter() < end:
+                pass  # giving the core away would cost milliseconds on a busy host, in every repetition
             again_s = _clocks(used_s)
             if again_s == used_s:
                 break

@@ -1,6 +1,5 @@
 """Says "done" before it computes; a helper stuck in vfork holds the stop up, which wakes everybody every 20 ms."""
 # needs isolation
-# says: still written
 
 import struct
 import sys

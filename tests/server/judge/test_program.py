@@ -53,6 +53,15 @@ def test_a_reference_timed_on_a_busy_host_is_timed_again(
     assert len(handoffs_s) - left <= BASELINE_ATTEMPTS
 
 
+def test_a_quiet_moment_of_another_task_is_enough(judge: Judge) -> None:
+    judge._baselines = {"quiet": Baseline(None, measured(USUAL_S).estimate)}
+    host = Host(BUSY_S, 0.0)
+    found = judge._undisturbed(cast(Evaluation, host)).estimate
+    assert len(host.handoffs_s) == 1
+    assert found.handoff_s == USUAL_S
+    assert found.t_s == pytest.approx(1e-3 + (BUSY_S - USUAL_S) / 4)  # four calls a repetition
+
+
 def test_a_handoff_is_never_larger_than_that_of_another_task(judge: Judge) -> None:
     """Subtracting what one busy moment added would pay every submission to the task."""
     busy, quiet = (Baseline(None, measured(handoff_s).estimate) for handoff_s in (BUSY_S, USUAL_S))
