@@ -106,4 +106,3 @@ def test_a_device_that_failed_is_left_out_until_it_judges_again(
         assert not sick.is_healthy
     until(lambda: sick.is_healthy)
     assert sick.judge is not judge
-    assert {result.gpu_id for result in _together(pair, 2)} == {"cpu:0", "cpu:1"}

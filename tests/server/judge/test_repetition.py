@@ -13,7 +13,7 @@ from server.judge.exchange import Exchange
 from server.judge.neighbours import Neighbours
 from server.judge.peer import Peer, Stop
 from server.judge.reference import Reference
-from server.judge.repetition import EVICT_AFTER, LOST_LIMIT_S, PREPARATIONS, Budget, Repeater
+from server.judge.repetition import EVICT_AFTER, LOST_LIMIT_S, PREPARATIONS, VERIFICATIONS, Budget, Repeater
 from server.judge.watch import Watch
 from server.judge.witness import Witness
 from server.protocol import Channel
@@ -169,30 +169,45 @@ def test_watch_ends_when_the_inputs_cannot_be_written(scenes: list[Scene], monke
 
 
 class Restless(Witness):
-    """Says that somebody ran."""
+    """Says that somebody ran, so many times."""
 
-    def __init__(self) -> None:
+    def __init__(self, times: int) -> None:
         super().__init__(Target(root_pid=2**22))
+        self.times = times
 
     def has_run(self) -> bool:
-        return True
+        self.times -= 1
+        return self.times >= 0
 
 
-def test_who_runs_during_the_comparison_is_refused(scenes: list[Scene]) -> None:
-    """It could write what is compared, and take it back."""
+@pytest.mark.parametrize("disturbed", range(VERIFICATIONS))
+def test_comparison_that_somebody_disturbed_is_made_again(
+    scenes: list[Scene], monkeypatch: pytest.MonkeyPatch, disturbed: int
+) -> None:
     scene = Scene([], Stage.TIMING)
     scenes.append(scene)
-    scene.repeater._witness = Restless()
+    scene.repeater._witness = Restless(disturbed)
+    compared: list[object] = []
+    monkeypatch.setattr(scene.repeater, "_verify_calls", lambda calls, _: compared.append(calls))
+    scene.repeater._verify_undisturbed([], {}, scene.exchange.fingerprint(None))
+    assert len(compared) == disturbed + 1
+
+
+def test_who_disturbs_every_comparison_is_refused(scenes: list[Scene]) -> None:
+    scene = Scene([], Stage.TIMING)
+    scenes.append(scene)
+    scene.repeater._witness = Restless(VERIFICATIONS)
     with pytest.raises(Stop, match="ran while it was stopped, after its calls") as stopped:
-        scene.repeater._verify_unchanged([], {}, scene.exchange.fingerprint(None))
+        scene.repeater._verify_undisturbed([], {}, scene.exchange.fingerprint(None))
     assert stopped.value.verdict is Verdict.TIMING_REJECTED
 
 
-def test_output_that_changed_while_it_was_compared_is_refused(scenes: list[Scene]) -> None:
+def test_output_that_changed_while_it_was_compared_is_refused_at_once(scenes: list[Scene]) -> None:
     scene = Scene([], Stage.TIMING)
     scenes.append(scene)
+    scene.repeater._witness = Restless(VERIFICATIONS)
     before = scene.exchange.fingerprint(None)
     assert scene.exchange.outputs is not None
     scene.exchange.outputs.data[100] += 1
     with pytest.raises(Stop, match="still written"):
-        scene.repeater._verify_unchanged([], {}, before)
+        scene.repeater._verify_undisturbed([], {}, before)
