@@ -57,7 +57,7 @@ def reward_of(result: EvalResult) -> float | None:
     """What the environment would pay for a result."""
     fraction = None
     if result.timing is not None and result.roofline is not None and result.timing.mode != "interpreted":
-        fraction = result.roofline.min_ms / result.timing.new_ms
+        fraction = result.roofline_frac
     observation = KernelObservation(
         verdict=result.verdict,
         stage=result.stage,

@@ -110,7 +110,7 @@ class KernelObservation(Observation):
     """FLOPs per byte of compulsory traffic."""
 
     roofline_frac: float | None = None
-    """`t_min_ms / t_new_ms`."""
+    """`t_min_ms / t_new_ms`; for a task of several sizes the geometric mean of theirs, each at most 1."""
 
     ref_roofline_frac: float | None = None
     """`t_min_ms / t_ref_ms`."""

@@ -10,7 +10,7 @@ from kernel_env.models import KernelObservation, Language, Verdict
 
 from .episode import Episode
 from .evaluator.interface import DeviceInfo
-from .evaluator.results import EvalResult, Roofline, Timing
+from .evaluator.results import EvalResult
 
 MAX_FEEDBACK_CHARS = 16_000
 """A model has to read it; compilers can write a thousand times as much."""
@@ -35,7 +35,7 @@ def reset_observation(episode: Episode, prompt: str, device: DeviceInfo, isolati
 def scored_observation(episode: Episode, language: Language, result: EvalResult, *, cached: bool) -> KernelObservation:
     """Outcome of a submission that was judged; the reward is still to be set."""
     feedback = _readable(result.feedback)
-    times = _times(result.timing, result.roofline)
+    times = _times(result)
     speedup, fraction = times.get("speedup"), times.get("roofline_frac")
     is_violation = result.verdict is Verdict.ROOFLINE_VIOLATION
     is_odd = (speedup or 0.0) > SUSPICIOUS_SPEEDUP or (fraction or 0.0) > 1.0
@@ -96,8 +96,9 @@ def _common(episode: Episode) -> dict[str, Any]:
     }
 
 
-def _times(timing: Timing | None, roofline: Roofline | None) -> dict[str, Any]:
+def _times(result: EvalResult) -> dict[str, Any]:
     """Fields about speed. An interpreted kernel keeps its roofline and has no time."""
+    timing, roofline = result.timing, result.roofline
     fields: dict[str, Any] = {}
     if roofline is not None:
         fields["t_min_ms"] = _finite(roofline.min_ms)
@@ -117,7 +118,7 @@ def _times(timing: Timing | None, roofline: Roofline | None) -> dict[str, Any]:
     fields["timed_calls"] = timing.calls
     fields["timed_repetitions"] = timing.repetitions
     if roofline is not None:
-        fields["roofline_frac"] = _ratio(roofline.min_ms, timing.new_ms)
+        fields["roofline_frac"] = _finite(result.roofline_frac)
         fields["ref_roofline_frac"] = _ratio(roofline.min_ms, timing.ref_ms)
     return fields
 

@@ -29,17 +29,22 @@ def for_failure(verdict: Verdict, text: str, log_tail: str) -> str:
     return bounded("\n".join(parts))
 
 
-def for_pass(timing: Timing, roofline: Roofline, suspicious: bool) -> str:
-    """Feedback for a correct submission: where the time is and how far the floor."""
+def for_pass(timing: Timing, roofline: Roofline, suspicious: bool, reached: float | None = None) -> str:
+    """Feedback for a correct submission: where the time is and how far the floor.
+
+    Args:
+        reached: Fraction of the roofline that is paid for, where it does not follow from the times.
+    """
     if timing.mode == "interpreted":
         return "passed: correct on every hidden input. Triton runs in its interpreter here, so no time is scored."
     share = roofline.min_ms / timing.new_ms
+    reached = min(share if reached is None else reached, 1.0)
     time = f"{timing.new_ms:.4g} ms per call ({timing.ci_low_ms:.4g} to {timing.ci_high_ms:.4g})"
     speedup = f"reference {timing.ref_ms:.4g} ms: {timing.ref_ms / timing.new_ms:.2f} times as fast"
     limit = f"{roofline.min_ms:.4g} ms ({roofline.bound} bound)"
     lines = [
         f"passed: correct on every hidden input, {time}, {speedup}.",
-        f"The device could not do it in less than {limit}: {100 * min(share, 1.0):.0f} % of that limit is reached.",
+        f"The device could not do it in less than {limit}: {100 * reached:.0f} % of that limit is reached.",
     ]
     if timing.mode == "eager":
         lines.append("Calls were timed from a Python loop, launches included.")

@@ -76,6 +76,9 @@ class EvalResult:
     own_share: float | None = None
     """Share of the work that the submission's own kernels do, where it was measured."""
 
+    size_fractions: tuple[float, ...] = ()
+    """`t_min / t` of each size, where a task was judged at several."""
+
     def __post_init__(self) -> None:
         """Refuse impossible results.
 
@@ -94,12 +97,25 @@ class EvalResult:
         """Whether every output was right. `roofline_violation` is correct, and pays no speed term."""
         return self.verdict in {Verdict.PASSED, Verdict.ROOFLINE_VIOLATION}
 
+    @property
+    def roofline_frac(self) -> float | None:
+        """`t_min / t`; over several sizes the geometric mean of what each reached, counted as 1 at most.
+
+        None without a time. What a size gains below its floor, by noise or by trick, must not pay for another one.
+        """
+        if self.size_fractions:
+            return _mean(min(fraction, 1.0) for fraction in self.size_fractions)
+        if self.timing is None or self.roofline is None:
+            return None
+        return self.roofline.min_ms / self.timing.new_ms if self.timing.new_ms > 0 else None
+
 
 def over_sizes(results: Sequence[EvalResult]) -> EvalResult:
     """One result for a task that was judged at several sizes.
 
     Correct only if all are, else the last one. Times, the roofline's terms and the own share are geometric means, so
-    that every size weighs the same.
+    that every size weighs the same; the fraction of the roofline is the mean of the sizes' fractions, not the fraction
+    of the mean times.
 
     Args:
         results: In the order judged; only the last one may have failed.
@@ -135,6 +151,7 @@ def over_sizes(results: Sequence[EvalResult]) -> EvalResult:
             flops=_mean(roofline.flops for roofline in rooflines),
         ),
         suspicious=any(result.suspicious for result in results),
+        size_fractions=tuple(r.min_ms / t.new_ms for t, r in zip(timings, rooflines, strict=True)),
         own_share=None if all(share is None for share in shares) else _mean(1.0 if s is None else s for s in shares),
     )
 

@@ -93,7 +93,7 @@ class Work:
                     break
         whole = over_sizes(results)
         if len(results) > 1 and whole.timing is not None and whole.roofline is not None:
-            mean = feedback.for_pass(whole.timing, whole.roofline, whole.suspicious)
+            mean = feedback.for_pass(whole.timing, whole.roofline, whole.suspicious, whole.roofline_frac)
             return replace(whole, feedback=feedback.for_all_sizes(mean, [result.feedback for result in results]))
         return whole
 

@@ -2,9 +2,11 @@
 
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Self
 
 from kernel_env.terms import Stage, Verdict
 
@@ -50,6 +52,12 @@ class Measured:
     calls: int
     repetitions: int
     max_abs_err: float
+    estimate_with: Callable[[float | None], Estimate]
+    """The same repetitions, estimated with another handoff."""
+
+    def with_handoff(self, handoff_s: float) -> Self:
+        """The same repetitions with another handoff subtracted."""
+        return replace(self, estimate=self.estimate_with(handoff_s))
 
 
 @dataclass(slots=True)
@@ -318,18 +326,20 @@ class Evaluation:
             finally:
                 self._neighbours.quiet(False)
                 self.trail.clocks.append(self._device.clocks())
+        estimate_with = partial(
+            estimate,
+            samples,
+            negligible=self._schedule.negligible_handoff,
+            from_least=self._schedule.from_least,
+            alone=self._repeater.mode == "eager",
+        )
         return Measured(
             self._repeater.mode,
-            estimate(
-                samples,
-                handoff_s,
-                self._schedule.negligible_handoff,
-                from_least=self._schedule.from_least,
-                alone=self._repeater.mode == "eager",
-            ),
+            estimate_with(handoff_s),
             samples.calls,
             repetitions,
             self._repeater.max_abs_err,
+            estimate_with,
         )
 
     @property
@@ -347,7 +357,7 @@ class Evaluation:
     def untimed(self, rough_s: float) -> Measured:
         """Result for a candidate whose time means nothing, such as interpreted Triton."""
         rough = Estimate(rough_s, rough_s, rough_s, 0.0)
-        return Measured("interpreted", rough, len(self._order), 0, self._repeater.max_abs_err)
+        return Measured("interpreted", rough, len(self._order), 0, self._repeater.max_abs_err, lambda _: rough)
 
     def _sample(self) -> tuple[Samples, int]:
         # Warm: page tables, clocks, kernels.

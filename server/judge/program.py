@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -37,7 +37,7 @@ from .roofline import Ceilings, Floor, is_plausible
 from .schedule import SCHEDULES, most_shared_bytes
 from .seeds import Seeds
 from .structures import UnsupportedTask, encode_argument
-from .timing import SHORTEST_S, Estimate
+from .timing import Estimate
 from .witness import Witness
 
 FLOOR_MARGIN = 0.95
@@ -178,7 +178,7 @@ class Judge:
             return {"not_capturable": True}
         finally:
             evaluation.close()
-        if first.estimate.t_s <= SHORTEST_S:
+        if not (first.estimate.is_time and eager.estimate.is_time):
             return {"unsupported": "its reference could not be timed: it does too little, or the host is too busy"}
         graph = first.estimate if first.mode == "graph" else None
         self._baselines[request["task_key"]] = Baseline(graph, eager.estimate)
@@ -200,7 +200,7 @@ class Judge:
                 break
             measured = min(measured, evaluation.time(None), key=lambda each: each.estimate.handoff_s)
         least_s = min([measured.estimate.handoff_s, *known])
-        return replace(measured, estimate=measured.estimate.with_handoff(least_s, measured.calls))
+        return measured.with_handoff(least_s)
 
     def _handoff_s(self, baseline: Baseline, mode: str) -> float:
         """What is subtracted from a submission's repetitions; a later task may have had a quieter moment."""
@@ -258,9 +258,10 @@ class Judge:
         limit = self._floor(request)
         like = baseline.like(measured.mode)
         too_fast = measured.mode != "interpreted" and measured.estimate.t_s < FLOOR_MARGIN * limit.min_s
-        violation = too_fast and request["floor_validated"]
+        # No floor is needed to know that what took no time at all was not timed.
+        is_known = request["floor_validated"] or not measured.estimate.is_time
         return {
-            "verdict": Verdict.ROOFLINE_VIOLATION if violation else Verdict.PASSED,
+            "verdict": Verdict.ROOFLINE_VIOLATION if too_fast and is_known else Verdict.PASSED,
             "stage": Stage.DONE,
             "feedback": "",
             "max_abs_err": measured.max_abs_err,

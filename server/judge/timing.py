@@ -71,10 +71,10 @@ class Estimate:
     handoff_s: float
     """Handoff that was subtracted."""
 
-    def with_handoff(self, handoff_s: float, calls: int) -> "Estimate":
-        """The same repetitions of so many calls with another handoff subtracted."""
-        rise_s = (self.handoff_s - handoff_s) / calls
-        return Estimate(self.t_s + rise_s, self.ci_low_s + rise_s, self.ci_high_s + rise_s, handoff_s)
+    @property
+    def is_time(self) -> bool:
+        """Whether more than noise is left; what took no time was not timed."""
+        return self.t_s > SHORTEST_S
 
 
 def slope(samples: Samples) -> float | None:

@@ -93,7 +93,7 @@ _ONE_SIZE = "Shapes, data types and contiguity of the inputs are always those of
 _SEVERAL_SIZES = """\
 The module is judged at {count} sizes, each in a process of its own: the one above, and {others} with other values for \
 {varying}. Data types and contiguity are always those of `get_inputs()`. Outputs must be right at every size; times \
-are geometric means over the sizes."""
+and `min(t_min / t, 1)` are geometric means over the sizes."""
 
 _CAPTURE = """\
 - Keep `forward` capturable in a CUDA graph: no synchronisation, no `.item()`, no transfer to the CPU. It will be \

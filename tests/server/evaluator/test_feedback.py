@@ -71,6 +71,10 @@ def test_a_pass_beyond_the_floor_is_not_more_than_all_of_it() -> None:
     assert "kept for review" in text
 
 
+def test_over_sizes_it_says_what_is_paid_for() -> None:
+    assert ": 25 % of that limit" in for_pass(timing(1.0), FLOOR, suspicious=False, reached=0.25)
+
+
 def test_a_suspicious_speedup_below_the_floor_promises_no_review_of_it() -> None:
     assert "faster than the limit" not in for_pass(timing(1.0), FLOOR, suspicious=True)
 

@@ -106,6 +106,19 @@ def test_over_sizes_times_and_terms_are_geometric_means() -> None:
     assert (whole.own_share, whole.suspicious, whole.verdict) == (None, False, Verdict.PASSED)
 
 
+def test_a_size_below_its_floor_does_not_pay_for_a_slow_one() -> None:
+    """Noise may put a small size a few percent below its floor; the cap is for each size, not for the mean."""
+    whole = over_sizes([size(1.0, 1.04), size(4.0, 1.0), size(1.0, 1.0)])
+    assert whole.size_fractions == pytest.approx([1.04, 0.25, 1.0])
+    assert whole.roofline_frac == pytest.approx(0.25 ** (1 / 3))
+    assert size(4.0, 1.0).roofline_frac == 0.25
+    assert size(1.0, 1.04).roofline_frac == 1.04
+
+
+def test_without_a_time_there_is_no_fraction() -> None:
+    assert EvalResult(Verdict.TIMEOUT, Stage.COMPILE, "").roofline_frac is None
+
+
 def test_over_sizes_the_worst_is_kept() -> None:
     whole = over_sizes(
         [

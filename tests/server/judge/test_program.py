@@ -4,18 +4,27 @@ from typing import cast
 
 import pytest
 
+from kernel_env.terms import Verdict
 from server.judge.device import CpuDevice
-from server.judge.evaluation import Evaluation, Measured
+from server.judge.evaluation import Evaluation, Measured, Phases
 from server.judge.program import BASELINE_ATTEMPTS, BUSY_FACTOR, Baseline, Judge
+from server.judge.roofline import Floor
 from server.judge.schedule import SCHEDULES
-from server.judge.timing import Estimate
+from server.judge.timing import SHORTEST_S, Estimate
 
 USUAL_S = SCHEDULES["cpu"].usual_handoff_s
 BUSY_S = 2 * BUSY_FACTOR * USUAL_S
 
 
-def measured(handoff_s: float) -> Measured:
-    return Measured("eager", Estimate(1e-3, 1e-3, 1e-3, handoff_s), 4, 16, 0.0)
+def measured(handoff_s: float, t_s: float = 1e-3, mode: str = "eager") -> Measured:
+    """Four calls in a repetition."""
+
+    def estimate_with(other_s: float | None) -> Estimate:
+        subtracted_s = handoff_s if other_s is None else other_s
+        found_s = t_s + (handoff_s - subtracted_s) / 4
+        return Estimate(found_s, found_s, found_s, subtracted_s)
+
+    return Measured(mode, estimate_with(None), 4, 16, 0.0, estimate_with)
 
 
 class Host:
@@ -69,3 +78,16 @@ def test_a_handoff_is_never_larger_than_that_of_another_task(judge: Judge) -> No
     assert judge._handoff_s(busy, "eager") == BUSY_S
     judge._baselines = {"busy": busy, "quiet": quiet}
     assert judge._handoff_s(busy, "eager") == USUAL_S
+
+
+@pytest.mark.parametrize("floor_validated", [False, True])
+def test_a_time_of_nothing_is_no_time(judge: Judge, monkeypatch: pytest.MonkeyPatch, floor_validated: bool) -> None:
+    """Whatever is known of the floor: noise took more than there was, and the speed term would be paid in full."""
+    monkeypatch.setattr(judge, "_floor", lambda _: Floor(1e-6, "launch", 0.0, 0.0))
+    request = {"floor_validated": floor_validated}
+    baseline = Baseline(None, measured(USUAL_S).estimate)
+    answer = judge._passed(request, measured(USUAL_S, SHORTEST_S), baseline, Phases())
+    assert (answer["verdict"], answer["suspicious"]) == (Verdict.ROOFLINE_VIOLATION, True)
+    assert judge._passed(request, measured(USUAL_S, 2e-6), baseline, Phases())["verdict"] == Verdict.PASSED
+    untimed = measured(0.0, SHORTEST_S, "interpreted")
+    assert judge._passed(request, untimed, baseline, Phases())["verdict"] == Verdict.PASSED
